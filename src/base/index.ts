@@ -1,0 +1,34 @@
+export { AssertionError, assert, unreachable } from './assert.ts';
+export {
+  ERROR_CAUSES_MAX,
+  ERROR_STACK_CHARS_MAX,
+  ERROR_TABLE,
+  type ErrorCode,
+  type ErrorData,
+  type ErrorKind,
+  fromErrorData,
+  isErrorCode,
+  PlatformError,
+  toErrorData,
+} from './errors.ts';
+export { Fifo } from './fifo.ts';
+export { Heap } from './heap.ts';
+export {
+  APP_NAME_PATTERN,
+  type DurabilityClass,
+  type FencingToken,
+  type Hash64,
+  hashInts,
+  hashText,
+  hexOf,
+  type InstanceId,
+  type InvocationId,
+  NAME_PATTERN,
+  parseSessionId,
+  SESSION_ID_CHARS_MAX,
+  type SessionId,
+  sessionIdOf,
+} from './ids.ts';
+export { nearMiss } from './near-miss.ts';
+export { Prng } from './prng.ts';
+export { type Branded, type EpochMs, GIB, KIB, MIB, type MonotonicMs } from './units.ts';
