@@ -1,4 +1,23 @@
 export {
+  encodeFrame,
+  FRAME_BLOBS_MAX,
+  FRAME_COPY_BYTES_MAX,
+  FRAME_HEADER_BYTES_MAX,
+  type Frame,
+  FrameDecoder,
+  type FrameDecoderOptions,
+} from './frame.ts';
+export {
+  HOST_PROTOCOL_VERSION,
+  type HostBoot,
+  type HostLimits,
+  type HostStats,
+  type HostToServer,
+  type ObjectHeader,
+  type PayloadHeader,
+  type ServerToHost,
+} from './host-messages.ts';
+export {
   type AppBundle,
   type BucketSpec,
   type BundleFile,

@@ -1,0 +1,189 @@
+// The one table of messages between the server and an app host. Both sides import it; the version is checked in `hello`.
+//
+// Objects ride as blobs of the frame: wherever a message has `ObjectHeader`s, blob i belongs to the i-th of them in
+// the order in which the message lists them; a `PayloadHeader` likewise. Replies answer a `requestId`; when the
+// connection ends, everything that waits for a reply fails with E_NODE_LOST.
+
+import type { ErrorData } from '../base/index.ts';
+import type { TriggerSpec } from './manifest.ts';
+import type { InstanceInfo, LogEntry, SessionCounts, SessionTrace, UnfiredTrigger } from './session.ts';
+
+export const HOST_PROTOCOL_VERSION = 1;
+
+export interface PayloadHeader {
+  readonly contentType: string;
+  readonly size: number;
+}
+
+export interface ObjectHeader extends PayloadHeader {
+  readonly bucket: string;
+  readonly name: string;
+  /** '' if none. */
+  readonly group: string;
+  /** The session that made it: differs from the session that it is given to for firings of bucket scope. */
+  readonly session: string;
+}
+
+/** Server to host. */
+export type ServerToHost =
+  /**
+   * Begins a session, or executes it again (`run` > 1) after its host was lost. Names and firing ids of a second run
+   * equal the first's. Entry i is the invocation with hash(session, i).
+   */
+  | {
+      readonly type: 'session-start';
+      readonly session: string;
+      readonly run: number;
+      readonly entries: readonly { readonly function: string; readonly inputs: readonly ObjectHeader[] }[];
+      /** Milliseconds from now; absent: none. */
+      readonly deadlineInMs?: number;
+      readonly priority: number;
+      /** Its start was durable: what it gives to bucket-scoped triggers must be so before it ends. */
+      readonly durable: boolean;
+      /** Kept alive for objects from outside: ends when a close or join was accepted and nothing runs, or when idle. */
+      readonly open?: { readonly idleTimeoutMs: number };
+      /** Objects that came from outside before the host was lost (`run` > 1), after the entries' inputs in blob order. */
+      readonly objects?: readonly ObjectHeader[];
+    }
+  | { readonly type: 'session-cancel'; readonly session: string; readonly error: ErrorData }
+  /** Reply: `{ duplicate }` or an error. */
+  | {
+      readonly type: 'session-put';
+      readonly requestId: number;
+      readonly session: string;
+      readonly object: ObjectHeader;
+    }
+  | { readonly type: 'session-close'; readonly requestId: number; readonly session: string; readonly bucket: string }
+  | {
+      readonly type: 'session-join';
+      readonly requestId: number;
+      readonly session: string;
+      readonly bucket: string;
+      readonly names?: readonly string[];
+      readonly count?: number;
+    }
+  /** Reply: PayloadHeader + blob. Objects of running sessions only. */
+  | {
+      readonly type: 'object-get';
+      readonly requestId: number;
+      readonly session: string;
+      readonly bucket: string;
+      readonly name: string;
+      readonly range?: { readonly start: number; readonly end?: number };
+    }
+  /** Acknowledges a `bucket-object` or `object-persist`. An error fails the sender. */
+  | { readonly type: 'object-ack'; readonly session: string; readonly seq: number; readonly error?: ErrorData }
+  /** Runs the validator of a function (`input`) or bucket (`schema`) on one payload. Reply: `{}` or E_INPUT_INVALID. */
+  | {
+      readonly type: 'validate';
+      readonly requestId: number;
+      readonly target: { readonly function: string } | { readonly bucket: string };
+      readonly payload: PayloadHeader;
+    }
+  /** Replaces the triggers of one bucket for sessions that start from now on. */
+  | { readonly type: 'triggers-set'; readonly bucket: string; readonly triggers: Readonly<Record<string, TriggerSpec>> }
+  | { readonly type: 'trace-get'; readonly requestId: number; readonly session: string }
+  | { readonly type: 'stats-get'; readonly requestId: number }
+  | {
+      readonly type: 'reply';
+      readonly requestId: number;
+      readonly error?: ErrorData;
+      readonly payload?: PayloadHeader | null;
+    }
+  /** No new sessions come; end when the last one has ended. */
+  | { readonly type: 'drain' };
+
+/** Host to server. */
+export type HostToServer =
+  | { readonly type: 'hello'; readonly protocol: number; readonly token: string; readonly pid: number }
+  /** The bundle was loaded by at least one instance, or could not be. */
+  | { readonly type: 'ready' }
+  | { readonly type: 'load-failed'; readonly error: ErrorData }
+  | { readonly type: 'session-output'; readonly session: string; readonly run: number; readonly object: ObjectHeader }
+  /** The last message of a session. `result`: the first entry's return value, when there was no error. */
+  | {
+      readonly type: 'session-ended';
+      readonly session: string;
+      readonly run: number;
+      readonly state: 'completed' | 'failed' | 'cancelled';
+      readonly result?: PayloadHeader;
+      readonly error?: ErrorData;
+      readonly unfired: readonly UnfiredTrigger[];
+      readonly counts: SessionCounts;
+      readonly meteredMs: number;
+      /** Final failures beside an output, or in a session whose result was given already: dead letters. */
+      readonly failures?: readonly {
+        readonly invocation: string;
+        readonly function: string;
+        readonly error: ErrorData;
+      }[];
+    }
+  /** For the bucket's bucket-scoped triggers; acknowledged when the coordinator owns it. `seq` counts up per session. */
+  | {
+      readonly type: 'bucket-object';
+      readonly session: string;
+      readonly seq: number;
+      readonly object: ObjectHeader;
+      readonly durable: boolean;
+    }
+  | { readonly type: 'object-persist'; readonly session: string; readonly seq: number; readonly object: ObjectHeader }
+  /** Reply with a payload, or E_OBJECT_UNKNOWN. */
+  | { readonly type: 'persisted-get'; readonly requestId: number; readonly bucket: string; readonly name: string }
+  | { readonly type: 'logs'; readonly entries: readonly Omit<LogEntry, 'app' | 'version'>[] }
+  | {
+      readonly type: 'reply';
+      readonly requestId: number;
+      readonly error?: ErrorData;
+      readonly payload?: PayloadHeader;
+      readonly duplicate?: boolean;
+      readonly trace?: SessionTrace;
+      readonly stats?: HostStats;
+    };
+
+/** What one app host says of itself. */
+export interface HostStats {
+  readonly memoryBytes: number;
+  readonly memoryBytesMax: number;
+  readonly objects: number;
+  readonly sessions: number;
+  readonly queued: number;
+  readonly running: number;
+  /** Objects that reached an instance without a copy of their bytes. */
+  readonly zeroCopyHandOffs: number;
+  readonly objectBytesMoved: number;
+  readonly startKinds: Readonly<Record<string, number>>;
+  readonly instances: readonly Omit<InstanceInfo, 'app' | 'version' | 'node'>[];
+  /** Hop latency (end of the sender's send to start of the successor), ms, over the last HOP_SAMPLES_MAX. */
+  readonly hops: readonly {
+    readonly function: string;
+    readonly count: number;
+    readonly p50Ms: number;
+    readonly p99Ms: number;
+  }[];
+}
+
+/** What the server hands to the process it spawns, as JSON in the environment variable ANTRAIL_HOST. */
+export interface HostBoot {
+  readonly app: string;
+  readonly version: string;
+  readonly node: string;
+  /** Folder with the bundle's files and `manifest.json`. */
+  readonly folder: string;
+  readonly main: string;
+  /** Path of the server's Unix socket. */
+  readonly socket: string;
+  /** Shown in `hello`; single use. */
+  readonly token: string;
+  readonly env: Readonly<Record<string, string>>;
+  readonly secrets: Readonly<Record<string, string>>;
+  readonly limits: HostLimits;
+}
+
+export interface HostLimits {
+  readonly objectBytesMax: number;
+  readonly instancesMax: number;
+  readonly queueMax: number;
+  readonly inlineBytesMax: number;
+  /** `dev`: verify by checksum that objects do not change after they were sent. */
+  readonly verifyObjects: boolean;
+}
