@@ -1,3 +1,4 @@
+export { describeUnserialisable, encodeJsonText, encodeValue, type Unserialisable } from './encode-value.ts';
 export {
   encodeFrame,
   FRAME_BLOBS_MAX,
