@@ -2,70 +2,25 @@
 //
 // Every method refuses by throwing a PlatformError; the gateway turns it into problem+json.
 
-import type { ErrorData } from '../base/index.ts';
 import type {
   AppBundle,
   AppInfo,
   AppObjects,
   InstanceInfo,
   LogEntry,
-  Payload,
+  ObjectRange,
+  OutputEvent,
+  PutObjectRequest,
   SessionRecord,
   SessionState,
   SessionTrace,
+  StartedSession,
+  StartRequest,
+  SyncOutcome,
   TriggerSpec,
 } from '../protocol/index.ts';
 
-export interface StartRequest {
-  readonly app: string;
-  /** One or more; each with at most one input object (bucket `$input`). */
-  readonly entries: readonly { readonly function: string; readonly input?: Payload }[];
-  readonly mode: 'sync' | 'async';
-  /** The session's deadline. Undefined: none beyond the functions' own. */
-  readonly timeoutMs?: number;
-  readonly priority?: number;
-  readonly delayMs?: number;
-  /** `none`: even an async start is not written first. */
-  readonly durability?: 'none';
-  readonly idempotencyKey?: string;
-  readonly tags?: Readonly<Record<string, string>>;
-}
-
-/** How a sync call ends: first output, else the first final error, else the first entry's return value. */
-export type SyncOutcome =
-  | { readonly ok: true; readonly payload: Payload }
-  | { readonly ok: false; readonly error: ErrorData };
-
-export interface StartedSession {
-  readonly session: string;
-  /** Ends as a sync call ends; never rejects. */
-  readonly outcome: Promise<SyncOutcome>;
-}
-
-export interface PutObjectRequest {
-  readonly app: string;
-  readonly bucket: string;
-  readonly name: string;
-  readonly payload: Payload;
-  readonly session?: string;
-  readonly group?: string;
-  readonly open?: boolean;
-  readonly idleTimeoutMs?: number;
-}
-
-export interface OutputEvent {
-  /** 1, 2, 3, … in its session. */
-  readonly n: number;
-  readonly bucket: string;
-  readonly name: string;
-  readonly payload: Payload;
-}
-
-export interface ObjectRange {
-  readonly payload: Payload;
-  /** Size of the whole object. */
-  readonly size: number;
-}
+export type { ObjectRange, OutputEvent, PutObjectRequest, StartedSession, StartRequest, SyncOutcome };
 
 export interface ControlPlane {
   /** @returns `created` false when the same content is there already. Refuses E_APP_INVALID with `problems`. */

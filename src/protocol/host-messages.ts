@@ -42,7 +42,11 @@ export type ServerToHost =
       readonly durable: boolean;
       /** Kept alive for objects from outside: ends when a close or join was accepted and nothing runs, or when idle. */
       readonly open?: { readonly idleTimeoutMs: number };
-      /** Objects that came from outside before the host was lost (`run` > 1), after the entries' inputs in blob order. */
+      /**
+       * Objects from outside, after the entries' inputs in blob order: those that came before the host was lost
+       * (`run` > 1), and in any run those that came before the session was begun. A session that was opened by
+       * an object from outside has no entries and this object: its first run too.
+       */
       readonly objects?: readonly ObjectHeader[];
     }
   | { readonly type: 'session-cancel'; readonly session: string; readonly error: ErrorData }
@@ -71,7 +75,7 @@ export type ServerToHost =
       readonly name: string;
       readonly range?: { readonly start: number; readonly end?: number };
     }
-  /** Acknowledges a `bucket-object` or `object-persist`. An error fails the sender. */
+  /** Acknowledges a `bucket-object`, `bucket-close` or `object-persist`. An error fails the sender. */
   | { readonly type: 'object-ack'; readonly session: string; readonly seq: number; readonly error?: ErrorData }
   /** Runs the validator of a function (`input`) or bucket (`schema`) on one payload. Reply: `{}` or E_INPUT_INVALID. */
   | {
@@ -126,6 +130,8 @@ export type HostToServer =
       readonly object: ObjectHeader;
       readonly durable: boolean;
     }
+  /** `ctx.closeGroup` on a bucket with a bucket-scoped dynamicGroup; acknowledged by `object-ack`. */
+  | { readonly type: 'bucket-close'; readonly session: string; readonly seq: number; readonly bucket: string }
   | { readonly type: 'object-persist'; readonly session: string; readonly seq: number; readonly object: ObjectHeader }
   /** Reply with a payload, or E_OBJECT_UNKNOWN. */
   | { readonly type: 'persisted-get'; readonly requestId: number; readonly bucket: string; readonly name: string }

@@ -38,6 +38,14 @@ export {
   type TriggerSpec,
 } from './manifest.ts';
 export type {
+  ObjectRange,
+  OutputEvent,
+  PutObjectRequest,
+  StartedSession,
+  StartRequest,
+  SyncOutcome,
+} from './requests.ts';
+export type {
   AppInfo,
   AppObjects,
   AppProblem,

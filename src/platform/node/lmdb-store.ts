@@ -1,0 +1,64 @@
+// KeyValueStore over LMDB. Writes of one event turn share a transaction, and its flush.
+
+import { open, type RootDatabase } from 'lmdb';
+import { assert } from '../../base/index.ts';
+import type { KeyValueChange, KeyValueRange, KeyValueStore } from '../ports.ts';
+
+/** LMDB's own limit with 4 KiB pages. */
+const KEY_BYTES_MAX = 1_978;
+
+export class LmdbStore implements KeyValueStore {
+  readonly #database: RootDatabase<Buffer, Buffer>;
+  #closing: Promise<void> | undefined;
+
+  /** @param file made when it is not there. One process only: the data folder's lock guards it. */
+  constructor(file: string) {
+    this.#database = open<Buffer, Buffer>({ path: file, noSubdir: true, encoding: 'binary', keyEncoding: 'binary' });
+  }
+
+  get(key: string): Uint8Array | undefined {
+    return this.#database.get(keyOf(key));
+  }
+
+  *range(range: KeyValueRange): Iterable<readonly [key: string, value: Uint8Array]> {
+    const from = keyOf(range.from);
+    const to = keyOf(range.to);
+    const limit = range.limit === undefined ? {} : { limit: range.limit };
+    // In reverse LMDB takes `start` inclusive and `end` exclusive, the wrong way round for us: cut the two ends here.
+    const entries = range.reverse
+      ? this.#database.getRange({ start: to, reverse: true })
+      : this.#database.getRange({ start: from, end: to, ...limit });
+    let left = range.limit ?? Number.POSITIVE_INFINITY;
+    for (const { key, value } of entries) {
+      if (Buffer.compare(key, to) >= 0) continue;
+      if (left-- <= 0 || Buffer.compare(key, from) < 0) return;
+      yield [key.toString(), value];
+    }
+  }
+
+  async transaction(changes: readonly KeyValueChange[]): Promise<void> {
+    assert(this.#closing === undefined, 'a closed store is not written');
+    await this.#database.batch(() => {
+      for (const change of changes) {
+        if ('put' in change) this.#database.put(keyOf(change.put), asBuffer(change.value));
+        else this.#database.remove(keyOf(change.delete));
+      }
+    });
+    await this.#database.flushed;
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#database.flushed.then(() => this.#database.close());
+    return this.#closing;
+  }
+}
+
+function keyOf(key: string): Buffer {
+  const bytes = Buffer.from(key);
+  assert(bytes.length > 0 && bytes.length <= KEY_BYTES_MAX, 'a key is 1 to KEY_BYTES_MAX bytes');
+  return bytes;
+}
+
+function asBuffer(bytes: Uint8Array): Buffer {
+  return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}

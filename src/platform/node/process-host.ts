@@ -1,0 +1,55 @@
+import { spawn } from 'node:child_process';
+import type { Readable } from 'node:stream';
+import { StringDecoder } from 'node:string_decoder';
+import type { ProcessExit, ProcessHost, SpawnedProcess, SpawnOptions } from '../ports.ts';
+
+/** A line that never ends must not fill the memory. */
+const LINE_CHARS_MAX = 16 * 1024;
+
+export const nodeProcessHost: ProcessHost = {
+  spawn(options: SpawnOptions): SpawnedProcess {
+    const child = spawn(options.file, [...options.args], {
+      cwd: options.cwd,
+      env: { ...options.env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    let told = false;
+    const tell = (exit: ProcessExit) => {
+      if (told) return;
+      told = true;
+      options.onExit(exit);
+    };
+    readLines(child.stdout, (line) => options.onLine('stdout', line));
+    readLines(child.stderr, (line) => options.onLine('stderr', line));
+    child.on('error', (error) => {
+      if (child.pid === undefined) tell({ exitCode: null, signal: null, error: error.message });
+    });
+    // `close` comes after the pipes ended; a grandchild that keeps them open must not hide the exit for ever.
+    child.on('close', (exitCode, signal) => tell({ exitCode, signal }));
+    child.on('exit', (exitCode, signal) => setTimeout(() => tell({ exitCode, signal }), 200).unref());
+    return {
+      pid: child.pid,
+      kill: (signal) => {
+        child.kill(signal);
+      },
+    };
+  },
+};
+
+function readLines(stream: Readable, onLine: (line: string) => void): void {
+  const decoder = new StringDecoder('utf8');
+  let rest = '';
+  stream.on('data', (chunk: Buffer) => {
+    const parts = (rest + decoder.write(chunk)).split('\n');
+    rest = parts.pop() ?? '';
+    for (const line of parts) onLine(line.slice(0, LINE_CHARS_MAX));
+    if (rest.length > LINE_CHARS_MAX) {
+      onLine(rest.slice(0, LINE_CHARS_MAX));
+      rest = '';
+    }
+  });
+  stream.on('end', () => {
+    if (rest !== '') onLine(rest);
+  });
+  stream.on('error', () => {});
+}
