@@ -11,6 +11,7 @@ import {
   checkBans,
   checkErrorCodes,
   checkErrorPage,
+  checkFolderTable,
   checkLeftovers,
   checkLinks,
   checkMachinePaths,
@@ -50,6 +51,12 @@ describe('the tree', () => {
     const page = tree.find(({ path }) => path === 'docs/errors.md');
     assert.ok(page !== undefined, 'docs/errors.md must exist');
     none(checkErrorPage(page, ERROR_TABLE));
+  });
+
+  test('has every folder of src in the table of ARCHITECTURE.md', () => {
+    const page = tree.find(({ path }) => path === 'ARCHITECTURE.md');
+    assert.ok(page !== undefined, 'ARCHITECTURE.md must exist');
+    none(checkFolderTable(page, tree));
   });
 });
 
@@ -191,6 +198,12 @@ describe('the other checks', () => {
     assert.equal(count(section('E_A', 'A', 400) + section('E_B', 'B', 404) + section('E_C', 'C', 400)), 1);
     assert.equal(count(section('E_A', 'A', 400) + section('E_B', 'B', 404) + section('E_B', 'B', 404)), 1);
     assert.equal(count(section('E_A', 'A', 400) + section('E_B', 'B', 404).replace('**Remedy.** y', '')), 1);
+  });
+
+  test('the folder table', () => {
+    const page = file('ARCHITECTURE.md', '| `src/base` | 0 |');
+    assert.equal(checkFolderTable(page, [file('src/base/heap.ts', '')]).length, 0);
+    assert.equal(checkFolderTable(page, [file('src/pool/pool.ts', '')]).length, 1);
   });
 
   test('machine paths', () => {

@@ -262,6 +262,16 @@ export function checkLinks(files: readonly SourceFile[], exists: (path: string) 
   return problems;
 }
 
+/** Every folder of src is in the folder table of the architecture page. */
+export function checkFolderTable(page: SourceFile, files: readonly SourceFile[]): Problem[] {
+  const folders = new Set(
+    files.map(({ path }) => /^src\/[^/]+(?=\/)/.exec(path)?.[0]).filter((name) => name !== undefined),
+  );
+  return [...folders]
+    .filter((folder) => !page.text.includes(`\`${folder}\``))
+    .map((folder) => ({ path: page.path, line: 1, message: `the folder table has no row for \`${folder}\`: add one` }));
+}
+
 /** Test files that cannot fail, or that switch the rest of their file off. */
 export function checkTests(files: readonly SourceFile[]): Problem[] {
   const problems: Problem[] = [];
