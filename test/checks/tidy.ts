@@ -62,13 +62,10 @@ export const EXCEPTIONS: readonly { readonly path: string; readonly ban: string;
     reason: "turns the user's console output into log lines of the invocation",
   },
   {
-    path: 'src/client/',
+    path: 'src/client/pause.ts',
     ban: 'setTimeout',
     reason: "runs in the user's process, where no port exists: waits between retries",
   },
-  { path: 'src/client/', ban: 'AbortSignal.timeout', reason: "runs in the user's process: limits one HTTP request" },
-  { path: 'src/client/', ban: 'randomUUID', reason: "runs in the user's process: makes idempotency keys" },
-  { path: 'src/parallel/', ban: 'setTimeout', reason: "runs in the user's process, where no port exists" },
 ];
 
 /** Files that are started by path (threads, processes), which no import shows. */
