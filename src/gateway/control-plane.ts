@@ -40,7 +40,10 @@ export interface ControlPlane {
   putObject(request: PutObjectRequest): Promise<{ session: string; duplicate: boolean }>;
   closeGroup(session: string, bucket: string): Promise<void>;
   join(session: string, bucket: string, join: { names?: readonly string[]; count?: number }): Promise<void>;
-  /** `session` undefined: the persisted object of that name. */
+  /**
+   * `session` undefined: the persisted object of that name.
+   * @param range bytes `start` to `end`, `end` included as in HTTP and cut at the object's; beyond it: no bytes, no error.
+   */
   getObject(
     app: string,
     bucket: string,

@@ -1,0 +1,234 @@
+// HTTP in, calls of the control plane out.
+//
+// Owns: routing, bodies, answers, streams, connection limits. Does not own: anything an answer says (ControlPlane).
+//
+// GW1. Every request gets exactly one answer, or its connection is closed.
+// GW2. What refuses a request without looking at its body (host, path, query, announced length) does so before the body
+//      is received.
+// GW3. The gateway holds at most the bodies under way, one item per stream, and what the sockets have not taken.
+
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import { fastify } from 'fastify';
+import { PlatformError } from '../base/index.ts';
+import type { ControlPlane } from './control-plane.ts';
+import { Exchange, type Gate, type GatewayLog } from './exchange.ts';
+import { HostGuard } from './host-guard.ts';
+import {
+  CLOSE_IDLE_PERIOD_MS,
+  GATEWAY_TIMING,
+  type GatewayTiming,
+  HEADER_BYTES_MAX,
+  HEADERS_TIMEOUT_MS,
+  KEEP_ALIVE_TIMEOUT_MS,
+  REQUEST_TIMEOUT_MS,
+} from './limits.ts';
+import { notFound } from './not-found.ts';
+import { portOwner } from './port-owner.ts';
+import { CONTENT_PROBLEM, problemOf, problemText } from './problem.ts';
+import { readQuery } from './query.ts';
+import type { Route } from './route.ts';
+import { ROUTES } from './routes.ts';
+import { Watch } from './watch.ts';
+
+export interface GatewayOptions {
+  /** Address or name to listen at. */
+  readonly host: string;
+  /** 0 to 65535; 0 takes a free one. */
+  readonly port: number;
+  /** Host names beside loopback and `host` that requests may name, and whose pages may send them; `*` allows all. */
+  readonly allowedHosts?: readonly string[];
+  readonly log?: GatewayLog;
+  /** For tests. */
+  readonly timing?: Partial<GatewayTiming>;
+}
+
+export interface Gateway {
+  readonly url: string;
+  readonly port: number;
+  /** Takes no more connections, ends streams, lets running requests end for `closeGraceMs`, then cuts. Idempotent. */
+  close(): Promise<void>;
+}
+
+/** Resolves once it listens. @throws E_PORT_IN_USE. */
+export async function createGateway(controlPlane: ControlPlane, options: GatewayOptions): Promise<Gateway> {
+  const timing = { ...GATEWAY_TIMING, ...options.timing };
+  const watch = new Watch(timing.tickMs);
+  const gate: Gate = {
+    controlPlane,
+    guard: new HostGuard(options.host, options.allowedHosts ?? []),
+    log: options.log ?? (() => {}),
+    timing,
+    room: { watch, bodyStallMs: timing.bodyStallMs, bytesUnderWay: 0 },
+    streams: new Set(),
+    closing: false,
+  };
+  const servers: Server[] = [];
+  const app = routed(gate, servers);
+  try {
+    await app.listen({ host: options.host, port: options.port });
+  } catch (error) {
+    await app.close();
+    if ((error as NodeJS.ErrnoException).code === 'EADDRINUSE') throw await portInUse(options.host, options.port);
+    throw error;
+  }
+  const port = (app.server.address() as AddressInfo).port;
+  let closed: Promise<void> | undefined;
+  return {
+    url: `http://${options.host.includes(':') ? `[${options.host}]` : options.host}:${port}`,
+    port,
+    close() {
+      closed ??= closeGate(gate, () => app.close(), servers);
+      return closed;
+    },
+  };
+}
+
+function routed(gate: Gate, servers: Server[]) {
+  const app = fastify({
+    logger: false,
+    exposeHeadRoutes: false,
+    return503OnClosing: false,
+    // A path segment ends where the header does; names are measured decoded (NAME_CHARS_MAX).
+    routerOptions: { maxParamLength: HEADER_BYTES_MAX },
+    keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    clientErrorHandler: (error, socket) => answerGarbage(error, socket),
+    frameworkErrors: (error, request, reply) => {
+      reply.hijack();
+      const message = `The path is not valid: ${error.message}. Percent-encode each name as one segment.`;
+      new Exchange(gate, request.raw, reply.raw, {}).refuse({ code: 'E_REQUEST_INVALID', message });
+    },
+    serverFactory: (handler) => {
+      const server = newServer(handler);
+      servers.push(server);
+      return server;
+    },
+  });
+  for (const route of ROUTES) {
+    // Answered in onRequest, the first thing Fastify calls: before it looks at the body (GW2).
+    const options = {
+      method: route.method === 'GET' && isPlain(route) ? (['GET', 'HEAD'] as const).slice() : [route.method],
+      url: route.path.replaceAll(/\{(\w+)\}/g, ':$1'),
+      onRequest: (
+        request: { raw: IncomingMessage; params: unknown },
+        reply: { raw: ServerResponse; hijack(): void },
+      ) => {
+        reply.hijack();
+        answerBy(route, new Exchange(gate, request.raw, reply.raw, request.params));
+      },
+      handler: () => {},
+    };
+    app.route(options);
+  }
+  app.addHook('onRequest', (request, reply, done) => {
+    if (!request.is404) return done();
+    reply.hijack();
+    answerNotFound(new Exchange(gate, request.raw, reply.raw, {}));
+  });
+  return app;
+}
+
+/** Streams have no HEAD: it could only say what its absence says. */
+function isPlain(route: Route): boolean {
+  return Object.values(route.answers).every(({ body }) => body !== 'events' && body !== 'lines');
+}
+
+function answerBy(route: Route, exchange: Exchange): void {
+  try {
+    admit(exchange);
+    const query = readQuery(route.query ?? {}, exchange.req.url ?? '');
+    route.answer(exchange, query).catch((thrown: unknown) => exchange.fail(thrown));
+  } catch (thrown) {
+    exchange.fail(thrown);
+  }
+}
+
+function answerNotFound(exchange: Exchange): void {
+  try {
+    admit(exchange);
+    const { req } = exchange;
+    const { error, status, allow } = notFound(req.method ?? '', req.url ?? '', ROUTES);
+    exchange.problem(error, status, allow === undefined ? [] : ['allow', allow]);
+  } catch (thrown) {
+    exchange.fail(thrown);
+  }
+}
+
+/** @throws E_FORBIDDEN, E_SHUTTING_DOWN. */
+function admit({ gate, req }: Exchange): void {
+  gate.guard.check(req);
+  if (gate.closing) {
+    throw new PlatformError('E_SHUTTING_DOWN', 'The server is shutting down; send the request again later.', {
+      retryAfterMs: 1_000,
+    });
+  }
+}
+
+function newServer(handler: (req: IncomingMessage, res: ServerResponse) => void): Server {
+  const server = createServer(
+    {
+      maxHeaderSize: HEADER_BYTES_MAX,
+      headersTimeout: HEADERS_TIMEOUT_MS,
+      requestTimeout: REQUEST_TIMEOUT_MS,
+      keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
+      noDelay: true,
+    },
+    handler,
+  );
+  // "100 Continue" is sent when the body is wanted, not before.
+  server.on('checkContinue', handler);
+  return server;
+}
+
+/** What is no HTTP request: answered by hand, since there is no response object for it. */
+function answerGarbage(error: Error & { code?: string }, socket: Socket): void {
+  if (error.code === 'ECONNRESET' || socket.destroyed || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const [status, reason, message] =
+    error.code === 'HPE_HEADER_OVERFLOW'
+      ? [431, 'Request Header Fields Too Large', `Request line and headers are above ${HEADER_BYTES_MAX} bytes.`]
+      : error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
+        ? [408, 'Request Timeout', 'The request did not come in time.']
+        : [400, 'Bad Request', 'This is not an HTTP/1.1 request.'];
+  const body = problemText(
+    problemOf({ code: 'E_REQUEST_INVALID', message: message as string }, undefined, status as number),
+  );
+  socket.end(
+    `HTTP/1.1 ${status} ${reason}\r\ncontent-type: ${CONTENT_PROBLEM}\r\ncontent-length: ${Buffer.byteLength(body)}\r\n` +
+      `connection: close\r\n\r\n${body}`,
+  );
+}
+
+async function closeGate(gate: Gate, closeApp: () => Promise<void>, servers: readonly Server[]): Promise<void> {
+  gate.closing = true;
+  for (const stream of gate.streams) stream.close();
+  // A connection becomes idle when its last answer is out; nobody else closes it then.
+  const idle = setInterval(() => {
+    for (const server of servers) server.closeIdleConnections();
+  }, CLOSE_IDLE_PERIOD_MS);
+  const cut = () => {
+    for (const server of servers) server.closeAllConnections();
+  };
+  const grace = AbortSignal.timeout(gate.timing.closeGraceMs);
+  grace.addEventListener('abort', cut, { once: true });
+  try {
+    await closeApp();
+  } finally {
+    grace.removeEventListener('abort', cut);
+    clearInterval(idle);
+  }
+  gate.room.watch.close();
+}
+
+async function portInUse(host: string, port: number): Promise<PlatformError> {
+  const owner = await portOwner(port);
+  const by = owner === undefined ? 'by another program' : `by ${owner}`;
+  return new PlatformError(
+    'E_PORT_IN_USE',
+    `Port ${port} of ${host} is in use ${by}. Choose another with \`--port N\`, or \`--port 0\` for a free one.`,
+    { details: { host, port, ...(owner === undefined ? {} : { owner }) } },
+  );
+}
