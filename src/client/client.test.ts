@@ -72,7 +72,7 @@ test('invoke sends JSON as JSON, bytes as bytes, nothing as nothing, and decodes
   assert.deepEqual(await client.invoke('f', stream), new Uint8Array([1, 2]));
 });
 
-test('options become query and headers; tags go through the entries form', async (t) => {
+test('options become query and headers', async (t) => {
   const { url, seen } = await serve(t, (_, response) => json(response, 202, { session: 'd1-1-a' }));
   const client = connect({ app: 'a', url });
   const options = { timeoutMs: 5, priority: 2, delayMs: 7, durability: 'none', idempotencyKey: 'k' } as const;
@@ -80,15 +80,15 @@ test('options become query and headers; tags go through the entries form', async
   assert.equal(handle.session, 'd1-1-a');
   assert.equal(seen[0]?.url, '/v1/apps/a/functions/f?mode=async&timeoutMs=5&priority=2&delayMs=7&durability=none');
   assert.equal(seen[0]?.headers['idempotency-key'], 'k');
-  await client.start('f', { x: 1 }, { tags: { user: 'u' } });
-  assert.equal(seen[1]?.url, '/v1/apps/a/sessions?mode=async');
-  assert.deepEqual(JSON.parse(String(seen[1]?.body)), {
-    entries: [{ function: 'f', input: { x: 1 } }],
+  await client.start('f', new Uint8Array([1]), { tags: { user: 'u', 'a b': '1=2' } });
+  assert.equal(seen[1]?.url, '/v1/apps/a/functions/f?mode=async&tag=user%3Du&tag=a+b%3D1%3D2');
+  await client.startMany([{ function: 'f', input: 1 }, { function: 'g' }], { tags: { user: 'u' } });
+  assert.equal(seen[2]?.url, '/v1/apps/a/sessions?mode=async');
+  assert.deepEqual(JSON.parse(String(seen[2]?.body)), {
+    entries: [{ function: 'f', input: 1 }, { function: 'g' }],
     tags: { user: 'u' },
   });
-  await client.startMany([{ function: 'f', input: 1 }, { function: 'g' }]);
-  assert.deepEqual(JSON.parse(String(seen[2]?.body)), { entries: [{ function: 'f', input: 1 }, { function: 'g' }] });
-  await assert.rejects(client.start('f', new Uint8Array(1), { tags: { a: 'b' } }), {
+  await assert.rejects(client.startMany([{ function: 'f', input: new Uint8Array(1) }]), {
     code: 'E_VALUE_UNSERIALISABLE',
     message: /entries\[0\]\.input/,
   });
@@ -207,6 +207,15 @@ test('outputs come once each and in order over broken connections', async (t) =>
   ]);
   assert.equal(seen[0]?.headers['last-event-id'], undefined);
   assert.equal(seen[1]?.headers['last-event-id'], '2');
+});
+
+test('a problem told inside a stream is thrown with its code', async (t) => {
+  const { url } = await serve(t, (_, response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' });
+    response.end('event: problem\ndata: {"code":"E_SESSION_LOST","status":404,"detail":"gone"}\n\n');
+  });
+  await assert.rejects(connect({ app: 'a', url }).handle('s').outputs().next(), { code: 'E_SESSION_LOST' });
+  await assert.rejects(connectServer({ url }).logs().next(), { code: 'E_SESSION_LOST', message: 'gone' });
 });
 
 test('an error of the session ends outputs without a retry', async (t) => {

@@ -29,7 +29,7 @@ export interface StartOptions {
   readonly durability?: 'none';
   /** Same key and input: the same session, however often it is called, for 24 h. */
   readonly idempotencyKey?: string;
-  /** For looking sessions up. Values only with JSON input. */
+  /** For looking sessions up. */
   readonly tags?: Readonly<Record<string, string>>;
   /** Aborts the wait, not the session. */
   readonly signal?: AbortSignal;
@@ -88,11 +88,8 @@ export interface Client<A extends AnyApp = AnyApp> {
     options?: StartOptions,
   ): Promise<SessionHandle<[R] extends [never] ? OutOf<FunctionsOf<A>[K]> : R>>;
 
-  /** One session with several entry functions. */
-  startMany<R = any>(
-    entries: readonly EntryOf<FunctionsOf<A>>[],
-    options?: Omit<StartOptions, 'idempotencyKey'>,
-  ): Promise<SessionHandle<R>>;
+  /** One session with several entry functions; their inputs are JSON values. */
+  startMany<R = any>(entries: readonly EntryOf<FunctionsOf<A>>[], options?: StartOptions): Promise<SessionHandle<R>>;
 
   /** Data from outside: drives the bucket's triggers as if a function had sent it. */
   put(bucket: NamesOf<BucketsOf<A>>, name: string, value: unknown, options?: PutOptions): Promise<PutResult>;
@@ -171,7 +168,7 @@ class AppClient {
     entries: readonly { function: string; input?: unknown }[],
     options: StartOptions = {},
   ): Promise<SessionHandle> {
-    const request = this.#entriesRequest(entries, options, 'async');
+    const request = this.#entriesRequest(entries, options);
     const { session } = await this.#transport.json<{ session: string }>('POST', request.path, request);
     return this.handle(session);
   }
@@ -227,10 +224,10 @@ class AppClient {
   }
 
   #startRequest(f: string, input: unknown, options: StartOptions, mode: Mode): RequestOptions & { path: string } {
-    if (options.tags !== undefined) return this.#entriesRequest([{ function: f, input }], options, mode);
+    const { tags = {} } = options;
     return {
       path: pathOf('apps', this.app, 'functions', f),
-      query: startQuery(options, mode),
+      query: { ...startQuery(options, mode), tag: Object.entries(tags).map(([key, value]) => `${key}=${value}`) },
       headers: startHeaders(options),
       // No input is an empty body: then the function's inputs are [].
       body: input === undefined ? undefined : encodeBody(input, 'input'),
@@ -241,13 +238,12 @@ class AppClient {
   #entriesRequest(
     entries: readonly { function: string; input?: unknown }[],
     options: StartOptions,
-    mode: Mode,
   ): RequestOptions & { path: string } {
     const { tags } = options;
     // Bytes in an entry are refused by the encoder, with the path to them.
     return {
       path: pathOf('apps', this.app, 'sessions'),
-      query: startQuery(options, mode),
+      query: startQuery(options, 'async'),
       headers: startHeaders(options),
       body: encodeBody({ entries, ...(tags === undefined ? {} : { tags }) }, 'session'),
       signal: options.signal,
@@ -257,7 +253,7 @@ class AppClient {
 
 type Mode = 'sync' | 'async';
 
-function startQuery({ timeoutMs, priority, delayMs, durability }: StartOptions, mode: Mode): RequestOptions['query'] {
+function startQuery({ timeoutMs, priority, delayMs, durability }: StartOptions, mode: Mode) {
   return { mode, timeoutMs, priority, delayMs, durability };
 }
 

@@ -12,7 +12,8 @@ export {
   type PutResult,
   type StartOptions,
 } from './client.ts';
+export { answerTextOf } from './problem.ts';
 export { connectServer, type LogsQuery, ServerClient, type SessionsQuery } from './server-client.ts';
 export type { OutputsOptions, SessionHandle, SessionOutput } from './session-handle.ts';
 export type { StateClient, StateEntry } from './state-client.ts';
-export type { ConnectionOptions, RequestOptions, StreamedBytes } from './transport.ts';
+export { type ConnectionOptions, pathOf as apiPath, type RequestOptions, type StreamedBytes } from './transport.ts';

@@ -15,6 +15,20 @@ const PLACED = new Set(['type', 'title', 'status', 'code', 'detail', 'message', 
  */
 export async function errorOfResponse(response: Response): Promise<PlatformError> {
   const text = await response.text().catch(() => '');
+  const error = errorOfAnswer(response, text);
+  answerTexts.set(error, text);
+  return error;
+}
+
+/** The body of the answer that an error was made of, as the server wrote it. */
+export function answerTextOf(error: unknown): string | undefined {
+  return typeof error === 'object' && error !== null ? answerTexts.get(error) : undefined;
+}
+
+/** Beside the errors and not on them: nobody wants the whole text in a log. */
+const answerTexts = new WeakMap<object, string>();
+
+function errorOfAnswer(response: Response, text: string): PlatformError {
   const session = response.headers.get('antrail-session');
   const problem = parseProblem(text);
   if (problem === undefined) return foreignError(response, text, session);
@@ -40,7 +54,7 @@ export function errorOfProblem(problem: Problem, status = 500, depth = 0): Platf
     details,
     ...(typeof problem.retryAfterMs === 'number' ? { retryAfterMs: problem.retryAfterMs } : {}),
     ...(isRecord(problem.cause) && depth < ERROR_CAUSES_MAX
-      ? { cause: errorOfProblem(problem.cause, status, depth + 1) }
+      ? { cause: errorOfProblem({ code: problem.code, ...problem.cause }, status, depth + 1) }
       : {}),
   });
   if (typeof problem.stack === 'string') error.stack = joinStacks(problem.stack, error.stack);

@@ -12,6 +12,7 @@ import type {
   TriggerSpec,
 } from '../protocol/index.ts';
 import { readEvents, readLines } from './event-stream.ts';
+import { errorOfProblem } from './problem.ts';
 import { bodyOf, SessionHandle } from './session-handle.ts';
 import { type ConnectionOptions, encodeBody, pathOf, type RequestOptions, Transport } from './transport.ts';
 
@@ -139,6 +140,7 @@ export class ServerClient {
     if (response.headers.get('content-type')?.startsWith('text/event-stream')) {
       for await (const { event, data } of readEvents(bodyOf(response))) {
         if (event === 'end') return;
+        if (event === 'problem') throw errorOfProblem(JSON.parse(data));
         yield data;
       }
     } else {

@@ -4,6 +4,7 @@ import { PlatformError } from '../base/index.ts';
 import type { SessionRecord, SessionTrace } from '../protocol/index.ts';
 import { readEvents } from './event-stream.ts';
 import { RESULT_WAIT_MS } from './limits.ts';
+import { errorOfProblem } from './problem.ts';
 import { Reconnect } from './reconnect.ts';
 import { decodeBody, pathOf, type Transport } from './transport.ts';
 
@@ -77,6 +78,7 @@ export class SessionHandle<O = any> {
         for await (const { event, data, id } of readEvents(bodyOf(response))) {
           reconnect.progressed();
           if (event === 'end') return;
+          if (event === 'problem') throw errorOfProblem(JSON.parse(data));
           const n = Number(id);
           if (event !== 'output' || n <= last) continue;
           const output = await this.#outputOf<V>(n, data, options);

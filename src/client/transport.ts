@@ -20,7 +20,8 @@ export interface ConnectionOptions {
 }
 
 export interface RequestOptions {
-  readonly query?: Readonly<Record<string, string | number | boolean | undefined>> | undefined;
+  /** A list gives its name several times. */
+  readonly query?: Readonly<Record<string, string | number | boolean | readonly string[] | undefined>> | undefined;
   readonly headers?: Readonly<Record<string, string>>;
   /** What encodeBody made. */
   readonly body?: EncodedBody | undefined;
@@ -168,7 +169,10 @@ function checkedUrl(url: string): string {
 function queryText(query: RequestOptions['query']): string {
   if (query === undefined) return '';
   const params = new URLSearchParams();
-  for (const [key, value] of Object.entries(query)) if (value !== undefined) params.append(key, String(value));
+  for (const [key, value] of Object.entries(query)) {
+    if (value === undefined) continue;
+    for (const item of Array.isArray(value) ? value : [value]) params.append(key, String(item));
+  }
   const text = params.toString();
   return text === '' ? '' : `?${text}`;
 }
