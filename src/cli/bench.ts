@@ -1,0 +1,74 @@
+import { writeFile } from 'node:fs/promises';
+import { nearMiss } from '../base/index.ts';
+import type { CommandSpec } from './command.ts';
+import { loadPart } from './server-door.ts';
+import { table } from './text.ts';
+import { UsageError } from './usage.ts';
+
+export interface BenchMetric {
+  readonly name: string;
+  readonly value: number;
+  readonly unit: string;
+  readonly p99?: number;
+  readonly baseline?: number;
+  readonly ratio?: number;
+}
+
+export interface BenchReport {
+  readonly suite: string;
+  readonly host: unknown;
+  readonly startedAt: string;
+  readonly metrics: readonly BenchMetric[];
+}
+
+interface BenchPart {
+  readonly SUITES: Readonly<Record<string, (options: { quick: boolean; signal: AbortSignal }) => Promise<BenchReport>>>;
+}
+
+export const BENCH: CommandSpec = {
+  usage: 'bench <suite>',
+  does: 'measure on this machine, beside what it is compared with',
+  options: [
+    { flags: '--json <file>', does: 'also write the figures to a file' },
+    { flags: '--quick', does: 'fewer rounds: for a first look' },
+  ],
+  examples: [
+    ['antrail bench interaction --quick', 'a first look'],
+    ['antrail bench durable --json durable.json', 'figures for a program'],
+  ],
+  run: async ({ terminal, options, paint }, [name]) => {
+    const { SUITES } = await loadPart<BenchPart>('bench', 'benchmarks');
+    const suite = Object.hasOwn(SUITES, name) ? SUITES[name] : undefined;
+    if (suite === undefined) {
+      const meant = nearMiss(name, Object.keys(SUITES));
+      throw new UsageError(
+        `there is no suite ${name}${meant === undefined ? '' : `. Did you mean ${meant}?`} (${Object.keys(SUITES).join(', ')})`,
+      );
+    }
+    const report = await suite({ quick: options.quick === true, signal: terminal.interrupted });
+    if (options.json !== undefined) await writeFile(options.json, `${JSON.stringify(report, null, 2)}\n`);
+    await terminal.out(
+      table(
+        report.metrics,
+        [
+          { title: 'metric', value: (metric) => metric.name, color: () => 'bold' },
+          { title: 'value', value: ({ value, unit }) => `${figure(value)} ${unit}`, align: 'right' },
+          { title: 'p99', value: ({ p99 }) => (p99 === undefined ? '' : figure(p99)), align: 'right' },
+          {
+            title: 'baseline',
+            value: ({ baseline }) => (baseline === undefined ? '' : figure(baseline)),
+            align: 'right',
+          },
+          { title: 'ratio', value: ({ ratio }) => (ratio === undefined ? '' : ratio.toFixed(2)), align: 'right' },
+        ],
+        paint,
+      ),
+    );
+    return undefined;
+  },
+};
+
+/** Three significant digits. */
+function figure(value: number): string {
+  return Math.abs(value) >= 1_000 ? Math.round(value).toLocaleString('en-US') : String(Number(value.toPrecision(3)));
+}

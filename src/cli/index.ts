@@ -1,0 +1,2 @@
+export { main } from './program.ts';
+export { processTerminal, type Terminal } from './terminal.ts';

@@ -1,0 +1,123 @@
+// What a server holds and how it is set: objects, instances, nodes, dead letters, limits.
+
+import type { AppObjects, InstanceInfo } from '../protocol/index.ts';
+import { type CommandSpec, look } from './command.ts';
+import { age, bytes, type Column, type Paint, shorten, table } from './text.ts';
+import { oneOf } from './usage.ts';
+
+const CELL_CHARS_MAX = 60;
+
+export const OBJECTS: CommandSpec = {
+  usage: 'objects',
+  does: 'how many objects each app holds, and where',
+  json: true,
+  options: [{ flags: '--app <app>', does: 'of this app only' }],
+  examples: [['antrail objects --app ad-events', 'memory, spilled and persisted bytes']],
+  run: (run) =>
+    look<{ apps: AppObjects[] }>(run, '/v1/objects', { app: run.options.app }, ({ apps }) =>
+      orNothing(apps, 'No objects.', [
+        { title: 'app', value: ({ app }) => app, color: () => 'bold' },
+        { title: 'objects', value: ({ objects }) => objects, align: 'right' },
+        { title: 'sessions', value: ({ sessions }) => sessions, align: 'right' },
+        { title: 'memory', value: ({ memoryBytes }) => bytes(memoryBytes), align: 'right' },
+        { title: 'spilled', value: ({ spilledBytes }) => bytes(spilledBytes), align: 'right' },
+        { title: 'persisted', value: ({ persistedBytes }) => bytes(persistedBytes), align: 'right' },
+      ])(run.paint),
+    ),
+};
+
+export const INSTANCES: CommandSpec = {
+  usage: 'instances',
+  does: 'list live instances, why each was started and why it is kept',
+  json: true,
+  options: [{ flags: '--app <app>', does: 'of this app only' }],
+  examples: [['antrail instances --app ad-events', 'what is warm']],
+  run: (run) =>
+    look<{ instances: InstanceInfo[] }>(run, '/v1/instances', { app: run.options.app }, ({ instances }) =>
+      orNothing(instances, 'No instances.', [
+        { title: 'instance', value: ({ instance }) => instance },
+        { title: 'app', value: ({ app }) => app },
+        { title: 'pool', value: ({ pool }) => pool },
+        { title: 'node', value: ({ node }) => node },
+        {
+          title: 'state',
+          value: ({ state }) => state,
+          color: ({ state }) => (state === 'busy' ? 'blue' : state === 'idle' ? 'green' : 'yellow'),
+        },
+        { title: 'started', value: ({ startedAt }) => age(startedAt) },
+        { title: 'uses', value: ({ useCount }) => useCount, align: 'right' },
+        { title: 'why started', value: ({ whyStarted }) => whyStarted },
+        { title: 'why kept', value: ({ whyKept }) => whyKept },
+      ])(run.paint),
+    ),
+};
+
+export const NODES: CommandSpec = {
+  usage: 'nodes',
+  does: 'list the nodes of the server',
+  json: true,
+  examples: [['antrail nodes', 'who is there and how loaded']],
+  run: (run) => look<{ nodes: Row[] }>(run, '/v1/nodes', {}, ({ nodes }) => anyTable(nodes, 'No nodes.', run.paint)),
+};
+
+export const DEAD_LETTERS: CommandSpec = {
+  usage: 'dead-letters [action]',
+  does: 'list invocations that failed for good',
+  json: true,
+  examples: [
+    ['antrail dead-letters', 'what was given up'],
+    ['antrail dead-letters list --json', 'the same for a program'],
+  ],
+  run: (run, [action]) => {
+    oneOf(['list'])(action ?? 'list');
+    return look<{ deadLetters: Row[] }>(run, '/v1/dead-letters', {}, ({ deadLetters }) =>
+      anyTable(deadLetters, 'No dead letters.', run.paint),
+    );
+  },
+};
+
+export const LIMITS: CommandSpec = {
+  usage: 'limits',
+  does: 'show every limit and default with its value and reason',
+  json: true,
+  examples: [['antrail limits', 'sizes, times and counts']],
+  run: (run) =>
+    look<{ limits: Limit[] }>(run, '/v1/limits', {}, ({ limits }) =>
+      orNothing(limits, 'No limits.', [
+        { title: 'name', value: ({ name }) => name, color: () => 'bold' },
+        {
+          title: 'value',
+          value: ({ value, unit }) => `${value}${unit === undefined ? '' : ` ${unit}`}`,
+          align: 'right',
+        },
+        { title: 'why', value: ({ why }) => why },
+      ])(run.paint),
+    ),
+};
+
+interface Limit {
+  readonly name: string;
+  readonly value: number | string;
+  readonly unit?: string;
+  readonly why: string;
+}
+
+type Row = Readonly<Record<string, unknown>>;
+
+function orNothing<T>(rows: readonly T[], nothing: string, columns: readonly Column<T>[]): (paint: Paint) => string {
+  return (paint) => (rows.length === 0 ? `${nothing}\n` : table(rows, columns, paint));
+}
+
+/** For rows whose fields may grow: every field that any row has is a column. */
+function anyTable(rows: readonly Row[], nothing: string, paint: Paint): string {
+  const names = [...new Set(rows.flatMap((row) => Object.keys(row)))];
+  const columns = names.map((name): Column<Row> => ({ title: name, value: (row) => cellText(name, row[name]) }));
+  return orNothing(rows, nothing, columns)(paint);
+}
+
+function cellText(name: string, value: unknown): string {
+  if (value === undefined || value === null) return '';
+  if (typeof value === 'number' && name.endsWith('Bytes')) return bytes(value);
+  if (typeof value === 'string' && name.endsWith('At')) return age(value);
+  return shorten(typeof value === 'string' ? value : JSON.stringify(value), CELL_CHARS_MAX);
+}
