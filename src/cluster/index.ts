@@ -1,3 +1,4 @@
+export { appInvalid } from './app-invalid.ts';
 export { type DecodedBundle, decodeBundle } from './check-bundle.ts';
 export { checkAppName, checkManifest, checkTriggerPlacement, type TriggerChecks } from './check-manifest.ts';
 export { BUCKETS_MAX, BUNDLE_FILES_MAX, FUNCTIONS_MAX, RETRIES_MAX, TRIGGERS_PER_BUCKET_MAX } from './limits.ts';
