@@ -275,6 +275,39 @@ describe('antrail', { concurrency: 2 }, () => {
     assert.match(await text('cancel', SESSION), /^cancelled d1-2s-k3x9a\n$/);
   });
 
+  test('deploy bundles, uploads with env, and prints what the app is made of', async () => {
+    const file = join(dir, 'app.ts');
+    await writeFile(file, APP_SOURCE);
+    const { code, stdout, stderr } = await cli(['deploy', file, '--env', 'STAGE=test', '--env', 'EMPTY=']);
+    assert.equal(code, 0, stderr);
+    assert.match(stdout.toString(), /^deployed shop version v-new\n\nfunction +kind +entry\ntotal +fn +entry\n/);
+    assert.match(stdout.toString(), /\norders +each +immediate +total\n$/);
+    const { body } = seen.find(({ method, url: path }) => method === 'PUT' && path === '/v1/apps/shop') as Seen;
+    const { manifest, main, files, env } = JSON.parse(body.toString());
+    assert.equal(manifest.entry, 'total');
+    assert.equal(typeof files[main], 'string');
+    assert.deepEqual(env, { STAGE: 'test', EMPTY: '' });
+
+    const diff = await cli(['deploy', file, '--diff']);
+    assert.match(
+      diff.stdout.toString(),
+      /^shop v-old → \w+\n {2}~ entry: gone → total\n {2}- function gone\n {2}\+ function total/,
+    );
+    assert.match(diff.stdout.toString(), /\n {2}\+ trigger orders\/each: .*\n {2}~ env: .*\nNothing was deployed\.\n$/);
+    assert.equal(seen.filter(({ method }) => method === 'PUT').length, 1);
+    const asJson = await cli(['deploy', file, '--json']);
+    assert.equal(asJson.stdout.toString(), '{"app":"shop","version":"v-new"}\n');
+  });
+
+  test('an app that does not build is told with file and line, and nothing is uploaded', async () => {
+    const file = join(dir, 'broken.ts');
+    await writeFile(file, '\nconst x = ;\n');
+    const { code, stderr } = await cli(['deploy', file]);
+    assert.equal(code, 1);
+    assert.match(stderr, /^E_APP_INVALID broken\.ts:2: /);
+    assert.equal(stderr.split('\n').length, 2);
+  });
+
   test('logs: one JSON object a line; following ends with Ctrl-C and exit 0', async () => {
     const { stdout } = await cli(['logs', '--json', '--tail', '3']);
     assert.equal(stdout.toString(), LOGS.map((entry) => `${JSON.stringify(entry)}\n`).join(''));
@@ -358,6 +391,23 @@ describe('antrail', { concurrency: 2 }, () => {
   });
 });
 
+const APP_SOURCE = `
+import { app, bucket, fn, immediate } from 'antrail';
+const total = fn((ctx, [order]) => order.json().id);
+export default app('shop', {
+  entry: 'total',
+  functions: { total },
+  buckets: { orders: bucket({ on: { each: immediate({ run: 'total' }) } }) },
+  env: { STAGE: null, EMPTY: 'x' },
+});
+`;
+const SHOP = {
+  app: 'shop',
+  version: 'v-old',
+  deployedAt: '2026-01-01T00:00:00.000Z',
+  manifest: { entry: 'gone', functions: { gone: { kind: 'fn' } }, buckets: {} },
+  versions: [],
+};
 const OBJECTS = {
   apps: [{ app: 'ad-events', memoryBytes: 2048, spilledBytes: 0, persistedBytes: 1_048_576, objects: 4, sessions: 1 }],
 };
@@ -402,6 +452,8 @@ function answer({ method, url, headers, body }: Seen, response: ServerResponse):
   const answers: Record<string, [number, unknown]> = {
     'GET /v1/apps': [200, { apps: [APP] }],
     'GET /v1/apps/ad-events': [200, APP],
+    'GET /v1/apps/shop': [200, SHOP],
+    'PUT /v1/apps/shop': [201, { app: 'shop', version: 'v-new' }],
     'GET /v1/sessions': [200, { sessions: [RECORD], cursor: 'c1' }],
     [`GET ${session}`]: [200, RECORD],
     [`GET ${session}/trace`]: [200, TRACE],

@@ -1,10 +1,11 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { apiPath, PlatformError } from '../client/index.ts';
+import type { BundledApp } from '../deploy/index.ts';
 import type { AppInfo } from '../protocol/index.ts';
 import type { CommandSpec, Run } from './command.ts';
-import { type BundledApp, bundleApp } from './deploy-door.ts';
 import { bucketsText, functionsText, manifestDifferences } from './manifest-text.ts';
+import { problemText } from './print-error.ts';
 import { type Color, shortVersion } from './text.ts';
 import { collectPair, UsageError } from './usage.ts';
 
@@ -25,7 +26,13 @@ export const DEPLOY: CommandSpec = {
     ['antrail deploy app.ts --env STAGE=test --env LEVEL=2', 'with values for its env'],
   ],
   run: async (run, [file]) => {
-    const bundled = await bundleApp(checkedAppFile(file));
+    const entryFile = checkedAppFile(file);
+    // Loaded late: looking commands need no bundler.
+    const { bundleApp } = await import('../deploy/index.ts');
+    const bundled = await bundleApp(entryFile);
+    for (const warning of bundled.warnings) {
+      await run.terminal.err(`${run.paint('yellow', 'warning')} ${problemText(warning)}\n`);
+    }
     return run.options.diff === true ? printDifferences(run, bundled) : deploy(run, bundled);
   },
 };
@@ -62,24 +69,26 @@ async function deploy(run: Run, { appName, bundle }: BundledApp): Promise<undefi
   return undefined;
 }
 
-async function printDifferences(run: Run, { appName, bundle }: BundledApp): Promise<undefined> {
+async function printDifferences(run: Run, { appName, bundle, version }: BundledApp): Promise<undefined> {
+  const { terminal, paint } = run;
   const deployed = await deployedApp(run, appName);
   const lines = deployed === undefined ? [] : manifestDifferences(deployed.manifest, bundle.manifest);
   if (run.json) {
     const differences = deployed === undefined ? null : lines;
-    await run.terminal.out(`${JSON.stringify({ app: appName, version: deployed?.version ?? null, differences })}\n`);
+    await terminal.out(
+      `${JSON.stringify({ app: appName, deployed: deployed?.version ?? null, version, differences })}\n`,
+    );
     return undefined;
   }
-  const { paint } = run;
   if (deployed === undefined) {
-    await run.terminal.out(`${paint('bold', appName)} is not deployed yet; all of it is new:\n\n`);
-    await run.terminal.out(functionsText(bundle.manifest, paint) + bucketsText(bundle.manifest, paint));
+    const parts = [functionsText(bundle.manifest, paint), bucketsText(bundle.manifest, paint)];
+    await terminal.out(`${paint('bold', appName)} is not deployed yet; all of it is new:\n\n${parts.join('\n')}`);
     return undefined;
   }
-  const head = `${paint('bold', appName)} against version ${shortVersion(deployed.version)}:`;
+  const head = `${paint('bold', appName)} ${shortVersion(deployed.version)} → ${shortVersion(version)}`;
   const shown = lines.map((line) => `  ${paint(SIGN_COLORS[line[0] ?? ''] ?? 'dim', line)}`);
-  if (shown.length === 0) shown.push('  no difference but perhaps the code of functions');
-  await run.terminal.out(`${[head, ...shown].join('\n')}\nNothing was deployed.\n`);
+  if (shown.length === 0) shown.push(deployed.version === version ? '  no difference' : '  only code differs');
+  await terminal.out(`${[head, ...shown].join('\n')}\nNothing was deployed.\n`);
   return undefined;
 }
 

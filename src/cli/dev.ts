@@ -1,17 +1,21 @@
 // `antrail dev`: a server for the apps of one author, each deployed again when one of its files is saved.
 
+import { stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { connectServer, PlatformError, type ServerClient } from '../client/index.ts';
-import type { AppBundle, Manifest } from '../protocol/index.ts';
+import type { AppChange, AppWatch, BundledApp } from '../deploy/index.ts';
+import type { Manifest } from '../protocol/index.ts';
 import type { CommandSpec, Run } from './command.ts';
 import { checkedAppFile } from './deploy.ts';
-import { type WatchResult, watchApp } from './deploy-door.ts';
 import { logLine } from './look-logs.ts';
-import { errorText } from './print-error.ts';
+import { errorText, problemText } from './print-error.ts';
 import { DEFAULT_HOST, DEFAULT_PORT, interruption, say } from './serve.ts';
 import { startServer } from './server-door.ts';
 import { duration, shortVersion } from './text.ts';
 import { parsePort } from './usage.ts';
+
+/** A file that seems older was moved here rather than saved: then only the deploying is timed. */
+const SAVE_AGE_MS_MAX = 10_000;
 
 export const DEV: CommandSpec = {
   usage: 'dev <files...>',
@@ -58,14 +62,12 @@ async function dev(run: Run, [files]: readonly string[][]): Promise<undefined> {
   return undefined;
 }
 
-/** Deploys the results of one file's builds, one after the other and only the newest of those that wait. */
+/** Deploys each build of one file. */
 class AppDeployer {
   readonly #run: Run;
   readonly #client: ServerClient;
   readonly #file: string;
-  #watch: { close(): Promise<void> } | undefined;
-  #next: WatchResult | undefined;
-  #work: Promise<void> | undefined;
+  #watch: AppWatch | undefined;
   #version: string | undefined;
 
   constructor(run: Run, client: ServerClient, file: string) {
@@ -74,46 +76,38 @@ class AppDeployer {
     this.#file = file;
   }
 
-  /** Begins to watch; the first build is its first result. */
+  /** Resolves when the first build was deployed, or reported. */
   async start(): Promise<void> {
-    this.#watch = await watchApp(this.#file, (result) => this.#take(result));
+    const { watchApp } = await import('../deploy/index.ts');
+    this.#watch = await watchApp(this.#file, (change) => this.#take(change));
   }
 
   async close(): Promise<void> {
     await this.#watch?.close();
-    await this.#work;
   }
 
-  #take(result: WatchResult): void {
-    this.#next = result;
-    this.#work ??= this.#workOff().finally(() => {
-      this.#work = undefined;
-    });
-  }
-
-  async #workOff(): Promise<void> {
-    for (let result = this.#next; result !== undefined; result = this.#next) {
-      this.#next = undefined;
-      try {
-        if (!result.ok) throw result.error;
-        await this.#deploy(result.appName, result.bundle);
-      } catch (thrown) {
-        await this.#report(thrown);
-      }
+  async #take(change: AppChange): Promise<void> {
+    if (this.#run.terminal.interrupted.aborted) return;
+    try {
+      if (!change.ok) throw change.error;
+      await this.#deploy(change.app);
+    } catch (thrown) {
+      await this.#report(thrown);
     }
   }
 
-  async #deploy(app: string, bundle: AppBundle): Promise<void> {
+  async #deploy({ appName, bundle, warnings, inputs }: BundledApp): Promise<void> {
     const { terminal, paint } = this.#run;
-    const beginMs = performance.now();
-    const { version } = await this.#client.deploy(app, bundle);
-    const tookMs = performance.now() - beginMs;
+    for (const warning of warnings) await terminal.err(`${paint('yellow', 'warning')} ${problemText(warning)}\n`);
+    const beginMs = Date.now();
+    const { version } = await this.#client.deploy(appName, bundle);
     const before = this.#version;
     this.#version = version;
     if (before === undefined) {
-      await say(terminal, this.#howToCall(app, version, bundle.manifest));
-    } else if (before !== version) {
-      await say(terminal, `redeployed ${paint('bold', app)} ${shortVersion(version)} in ${duration(tookMs)}\n`);
+      await say(terminal, this.#howToCall(appName, version, bundle.manifest));
+    } else {
+      const tookMs = Date.now() - (await savedMs(inputs, beginMs));
+      await say(terminal, `redeployed ${paint('bold', appName)} ${shortVersion(version)} in ${duration(tookMs)}\n`);
     }
   }
 
@@ -138,6 +132,20 @@ class AppDeployer {
       `  curl -X POST ${url} -H 'content-type: application/json' -d '{}'\n\n`
     );
   }
+}
+
+/** When the newest of the files was saved; `otherwise` if that cannot be told. */
+async function savedMs(files: readonly string[], otherwise: number): Promise<number> {
+  const times = await Promise.all(
+    files.map((file) =>
+      stat(file).then(
+        ({ mtimeMs }) => mtimeMs,
+        () => 0,
+      ),
+    ),
+  );
+  const newest = Math.max(0, ...times);
+  return newest > otherwise - SAVE_AGE_MS_MAX && newest <= otherwise ? newest : otherwise;
 }
 
 /** Until `signal`; a broken stream is said, not fatal. */

@@ -18,8 +18,8 @@ export function errorText(thrown: unknown, paint: Paint): string {
   const { code, message, details } = thrown;
   const known = typeof details.code === 'string' ? details.code : code;
   const lines = [`${paint('red', known)} ${printable(message)}`];
-  lines.push(...stackLines(thrown, paint), ...causeLines(thrown, paint), ...problemLines(details));
-  if (typeof details.file === 'string' && !isArrayOfProblems(details.problems)) lines.push(`  at ${placeOf(details)}`);
+  lines.push(...stackLines(thrown, paint), ...causeLines(thrown, paint), ...problemLines(thrown));
+  if (typeof details.file === 'string' && !message.startsWith(details.file)) lines.push(`  at ${placeOf(details)}`);
   if (typeof details.didYouMean === 'string') lines.push(`Did you mean ${printable(details.didYouMean)}?`);
   if (typeof details.position === 'number') lines.push(`At position ${details.position} of the body.`);
   if (typeof details.limitBytes === 'number') lines.push(`The limit is ${details.limitBytes} bytes.`);
@@ -58,14 +58,19 @@ function causeLines(error: PlatformError, paint: Paint): string[] {
   return lines;
 }
 
-function problemLines(details: Readonly<Record<string, unknown>>): string[] {
+/** The list behind the message, unless it is one that the message already says. */
+function problemLines({ details, message }: PlatformError): string[] {
   const problems = [details.problems, details.issues].find(isArrayOfProblems) ?? [];
-  const lines = problems.slice(0, ISSUES_MAX).map((problem) => {
-    const place = placeOf(problem) || pathOf(problem.path);
-    return `  ${place === '' ? '' : `${place}: `}${printable(String(problem.message ?? JSON.stringify(problem)))}`;
-  });
+  if (problems.length === 1 && problems[0] !== undefined && message.includes(String(problems[0].message))) return [];
+  const lines = problems.slice(0, ISSUES_MAX).map((problem) => `  ${problemText(problem)}`);
   if (problems.length > ISSUES_MAX) lines.push(`  and ${problems.length - ISSUES_MAX} more`);
   return lines;
+}
+
+/** `app.ts:12: what is wrong`, or `order.id: …` for a value. */
+export function problemText(problem: Problem): string {
+  const place = placeOf(problem) || pathOf(problem.path);
+  return `${place === '' ? '' : `${place}: `}${printable(String(problem.message ?? JSON.stringify(problem)))}`;
 }
 
 function isArrayOfProblems(value: unknown): value is readonly Problem[] {
