@@ -36,15 +36,17 @@ const orGarbage = <T>(arbitrary: fc.Arbitrary<T>) =>
 const recordOf = <T>(value: fc.Arbitrary<T>) =>
   fc.array(fc.tuple(name, value), { maxLength: 4 }).map((entries) => Object.fromEntries(entries));
 
-const run = fc.oneof(name, fc.array(name, { maxLength: 3 }));
+const count = fc.integer({ min: 1, max: 9 });
+const names = fc.uniqueArray(name, { minLength: 1, maxLength: 2 });
+const run = fc.oneof(name, names);
 const trigger = fc.record(
-  { kind: fc.constantFrom('immediate', 'other'), run: orGarbage(run), sources: orGarbage(fc.array(name)) },
+  { kind: orGarbage(fc.constant('immediate')), run: orGarbage(run), sources: orGarbage(names) },
   { requiredKeys: ['kind', 'run'] },
 );
 const rule = fc.record({
   source: orGarbage(name),
-  expect: orGarbage(fc.oneof(fc.constant('every-object'), fc.array(name))),
-  timeoutMs: orGarbage(fc.nat()),
+  expect: orGarbage(fc.oneof(fc.constant('every-object'), names)),
+  timeoutMs: orGarbage(count),
 });
 const bucket = fc.record(
   { on: orGarbage(recordOf(orGarbage(trigger))), rerun: orGarbage(fc.array(orGarbage(rule), { maxLength: 2 })) },
@@ -56,7 +58,7 @@ const spec = fc.record(
     runtime: orGarbage(fc.constantFrom('thread', 'process')),
     options: orGarbage(
       fc.record(
-        { timeoutMs: orGarbage(fc.nat()), retries: orGarbage(fc.nat(5)), keepAlive: fc.oneof(fc.jsonValue(), garbage) },
+        { timeoutMs: orGarbage(count), retries: orGarbage(fc.nat(5)), keepAlive: orGarbage(fc.jsonValue()) },
         { requiredKeys: [] },
       ),
     ),
@@ -71,7 +73,7 @@ const manifest = fc.record(
     buckets: orGarbage(recordOf(orGarbage(bucket))),
     state: orGarbage(fc.constant({ commit: 'each' })),
     env: orGarbage(recordOf(orGarbage(fc.constantFrom('x', null)))),
-    secrets: orGarbage(fc.array(name)),
+    secrets: orGarbage(names),
   },
   { requiredKeys: ['entry', 'functions', 'buckets'] },
 );

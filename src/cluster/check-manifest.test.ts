@@ -250,6 +250,12 @@ describe('refused', () => {
       /at most 100 are possible: split the bucket/,
     ],
     ['something nested too deeply', (m) => (m.cron = nested(100)), /nested deeper than 32; flatten it/],
+    [
+      'an object that JSON would turn into text',
+      (m) => (m.buckets = new Date(0)),
+      /must be JSON; it holds \[object Date\]/,
+    ],
+    ['a list with holes', (m) => (m.buckets.words.rerun = new Array(1)), /rerun\[0\] must be \{ source, expect/],
     ['something that is not JSON', (m) => (m.routes = [1n]), /must be JSON; it holds a bigint/],
   ];
   for (const [what, change, expected] of cases) {

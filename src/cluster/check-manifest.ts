@@ -231,11 +231,12 @@ function checkRerun(
     );
     return;
   }
-  rerun.forEach((rule: unknown, i) => {
+  // Not forEach, which leaves out the holes of a list.
+  for (const [i, rule] of rerun.entries()) {
     const place = `${what}: rerun[${i}]`;
     if (!isFields(rule)) {
       problems.add(`${place} must be { source, expect, timeoutMs }; got ${shown(rule)}.`, source);
-      return;
+      continue;
     }
     checkKnown(rule, RULE_FIELDS, place, source, problems);
     const from = own(rule, 'source');
@@ -252,7 +253,7 @@ function checkRerun(
         source,
       );
     }
-  });
+  }
 }
 
 function checkNames(
@@ -331,7 +332,6 @@ function checkSecrets(secrets: unknown, source: SourceLocation | undefined, prob
     problems.add(`secrets must be a list of at most ${SECRETS_MAX} names; got ${shown(secrets)}.`, source);
     return;
   }
-  // A for loop, for forEach leaves out the holes of a list.
   for (const name of secrets) checkEnvName('secrets', name, source, problems);
   if (new Set(secrets).size < secrets.length) problems.add('secrets has a name twice; list it once.', source);
 }
@@ -429,6 +429,8 @@ function sizeProblem(manifest: unknown): string | undefined {
         if (!isJsonScalar(value)) return `The manifest must be JSON; it holds ${shown(value)}.`;
         continue;
       }
+      if (!isJsonContainer(value))
+        return `The manifest must be JSON; it holds ${Object.prototype.toString.call(value)}.`;
       const children = Array.isArray(value) ? value : Object.values(value);
       nodes += children.length;
       if (nodes > MANIFEST_NODES_MAX) return `The manifest has more than ${MANIFEST_NODES_MAX} values; shorten it.`;
@@ -439,8 +441,17 @@ function sizeProblem(manifest: unknown): string | undefined {
   return undefined;
 }
 
+/** Undefined is what JSON leaves out. */
 function isJsonScalar(value: unknown): boolean {
-  return value === null || value === undefined || /^(string|boolean|number)$/.test(typeof value);
+  if (typeof value === 'number') return Number.isFinite(value);
+  return value === null || value === undefined || typeof value === 'string' || typeof value === 'boolean';
+}
+
+/** Lists and plain objects, those of another realm too. */
+function isJsonContainer(value: object): boolean {
+  if (Array.isArray(value)) return true;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === null || Object.getPrototypeOf(prototype) === null;
 }
 
 function allOf(list: readonly unknown[], fits: (item: unknown) => boolean): boolean {

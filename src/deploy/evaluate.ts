@@ -47,7 +47,9 @@ export async function evaluate(
     const answerFile = join(folder, 'answer.json');
     const exit = await run(folder, answerFile, options);
     options.signal?.throwIfAborted();
-    const answer = await readFile(answerFile, 'utf8').catch(() => undefined);
+    // One that was killed may have answered that its output was cut off.
+    const ended = !exit.killed && !exit.overflowed;
+    const answer = ended ? await readFile(answerFile, 'utf8').catch(() => undefined) : undefined;
     if (answer === undefined) return { problem: { message: reasonOf(exit, options), file: entry } };
     return evaluationOf(JSON.parse(answer) as Evaluated, folder, entry);
   } finally {
