@@ -1,6 +1,7 @@
 // What a command is, as data: program.ts makes commander commands of it.
 
 import type { ServerClient } from '../client/index.ts';
+import type { RunningServer, ServerOptions } from './server-door.ts';
 import type { Terminal } from './terminal.ts';
 import type { Paint } from './text.ts';
 
@@ -36,6 +37,8 @@ export interface Run {
   readonly json: boolean;
   /** Of `--server` and `--token`, else of the environment. */
   readonly server: ServerClient;
+  /** Starts a server in this process. */
+  readonly startServer: (options: ServerOptions) => Promise<RunningServer>;
 }
 
 /** GET, then the answer as it is or as `render` makes it readable. */

@@ -10,7 +10,6 @@ import { checkedAppFile } from './deploy.ts';
 import { logLine } from './look-logs.ts';
 import { errorText, problemText } from './print-error.ts';
 import { DEFAULT_HOST, DEFAULT_PORT, interruption, say } from './serve.ts';
-import { startServer } from './server-door.ts';
 import { duration, shortVersion } from './text.ts';
 import { parsePort } from './usage.ts';
 
@@ -35,7 +34,7 @@ export const DEV: CommandSpec = {
 async function dev(run: Run, [files]: readonly string[][]): Promise<undefined> {
   const { terminal, options, paint } = run;
   const entryFiles = (files ?? []).map(checkedAppFile);
-  const server = await startServer({
+  const server = await run.startServer({
     dataDir: options.data === undefined ? join(dirname(entryFiles[0] ?? '.'), '.antrail') : resolve(options.data),
     host: DEFAULT_HOST,
     port: options.port ?? DEFAULT_PORT,

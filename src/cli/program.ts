@@ -19,6 +19,7 @@ import { SESSION, SESSIONS } from './look-sessions.ts';
 import { TRACE } from './look-trace.ts';
 import { errorText } from './print-error.ts';
 import { SERVE } from './serve.ts';
+import { startServer } from './server-door.ts';
 import { Interrupted, OutputClosed, type Terminal } from './terminal.ts';
 import { paintFor } from './text.ts';
 import { UsageError } from './usage.ts';
@@ -124,6 +125,7 @@ function runOf(terminal: Terminal, options: Invocation['options'], json: boolean
     options,
     json,
     paint: paintFor(terminal.color),
+    startServer,
     // Made on first use: a wrong address matters only to commands that ask a server.
     get server() {
       server ??= connectServer({

@@ -1,7 +1,6 @@
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { CommandSpec } from './command.ts';
-import { startServer } from './server-door.ts';
 import type { Terminal } from './terminal.ts';
 import { parseCount, parsePort } from './usage.ts';
 
@@ -23,7 +22,7 @@ export const SERVE: CommandSpec = {
     ['antrail serve', 'on port 7070, data in ~/.antrail'],
     ['antrail serve --port 0 --data ./data', 'on a free port'],
   ],
-  run: async ({ terminal, options }) => {
+  run: async ({ terminal, options, startServer }) => {
     const server = await startServer({
       dataDir: options.data === undefined ? defaultDataDir() : resolve(options.data),
       host: options.host ?? DEFAULT_HOST,

@@ -42,8 +42,9 @@ export interface Column<T> {
   readonly color?: (row: T) => Color | undefined;
 }
 
-/** Columns that no row has a value for are left out. Every line ends with a line break. */
+/** Columns that no row has a value for are left out. Every line ends with a line break; without rows there is none. */
 export function table<T>(rows: readonly T[], columns: readonly Column<T>[], paint: Paint): string {
+  if (rows.length === 0) return '';
   const cells = rows.map((row) => columns.map((column) => printable(String(column.value(row) ?? ''))));
   const used = columns.map((_, at) => cells.some((line) => line[at] !== ''));
   const widths = columns.map((column, at) =>
