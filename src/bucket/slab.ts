@@ -1,0 +1,291 @@
+// Memory of the object store: pages of shared memory, claimed by compare-and-swap from any thread of the app host.
+//
+// Owns: which page belongs to whom, how many live objects a shared page has.
+// Does not own: what an object is, or when it dies (the host frees, see `SessionMachine`).
+//
+//   segment (growable SharedArrayBuffer)  ┌ page 0 ┬ page 1 ┬ page 2 ┬ … 64 KiB each
+//   owner[page]   0 = free, else the owner's number (host 1, instances 2, 3, …)
+//   live[page]    shared page: objects alive in it, +1 while its owner still fills it; run: 1 on its first page
+//
+// SL1. A page is free exactly when owner[page] is 0; only a compare-and-swap from 0 takes it.
+// SL2. A shared page becomes free when live[page] drops to 0; the owner's +1 keeps it while it is being filled.
+// SL3. `usedPages` never exceeds the budget; an allocation beyond it is refused before any page is touched.
+// SL4. No thread waits for another: one that dies in the middle leaves pages that bear its number, and `sweep` takes
+//      back those in which the host knows no object.
+
+import { assert, PlatformError } from '../base/index.ts';
+import {
+  PAGE_BYTES,
+  SEGMENT_BYTES_MAX,
+  SEGMENT_GROW_BYTES,
+  SEGMENTS_MAX,
+  SHARED_PAGE_OBJECT_BYTES_MAX,
+} from './limits.ts';
+
+/** Where bytes lie. Plain data, so that it can go into messages. */
+export interface SlabRef {
+  readonly segment: number;
+  /** Bytes from the segment's start, a multiple of 8. */
+  readonly offset: number;
+  readonly size: number;
+}
+
+/** What threads share; goes through `workerData`. */
+export interface SlabMemory {
+  readonly segments: readonly SharedArrayBuffer[];
+  /** Per segment: owner and live words of each page. */
+  readonly pages: SharedArrayBuffer;
+  /** [usedPages, budgetPages, hint]. */
+  readonly counters: SharedArrayBuffer;
+  readonly pagesPerSegment: number;
+}
+
+const USED = 0;
+const BUDGET = 1;
+const HINT = 2;
+
+/** @param budgetBytes rounded up to whole pages; at most SEGMENTS_MAX × SEGMENT_BYTES_MAX. */
+export function createSlabMemory(budgetBytes: number): SlabMemory {
+  const budgetPages = Math.max(1, Math.ceil(budgetBytes / PAGE_BYTES));
+  const segmentCount = Math.ceil((budgetPages * PAGE_BYTES) / SEGMENT_BYTES_MAX);
+  assert(segmentCount <= SEGMENTS_MAX, 'the object store has at most SEGMENTS_MAX segments');
+  const pagesPerSegment = Math.min(budgetPages, SEGMENT_BYTES_MAX / PAGE_BYTES);
+  const segments = Array.from({ length: segmentCount }, () => growable(pagesPerSegment * PAGE_BYTES));
+  const counters = new SharedArrayBuffer(16);
+  new Int32Array(counters)[BUDGET] = budgetPages;
+  return { segments, pages: new SharedArrayBuffer(segmentCount * pagesPerSegment * 8), counters, pagesPerSegment };
+}
+
+function growable(maxByteLength: number): SharedArrayBuffer {
+  const Growable = SharedArrayBuffer as unknown as new (
+    size: number,
+    options: { maxByteLength: number },
+  ) => SharedArrayBuffer;
+  return new Growable(Math.min(SEGMENT_GROW_BYTES, maxByteLength), { maxByteLength });
+}
+
+type Growable = SharedArrayBuffer & { grow(size: number): void; readonly maxByteLength: number };
+
+export class Slab {
+  readonly memory: SlabMemory;
+  readonly #owner: Int32Array;
+  readonly #live: Int32Array;
+  readonly #counters: Int32Array;
+  readonly #ownerNumber: number;
+  readonly #pageCount: number;
+  /** Shared page that this thread fills now; -1 = none. */
+  #page = -1;
+  #pageFilled = 0;
+
+  /** @param ownerNumber 1 for the host, 2 and up for instances; unique among live threads. */
+  constructor(memory: SlabMemory, ownerNumber: number) {
+    assert(ownerNumber > 0, 'an owner has a number above 0');
+    this.memory = memory;
+    this.#pageCount = memory.segments.length * memory.pagesPerSegment;
+    const words = new Int32Array(memory.pages);
+    this.#owner = words.subarray(0, this.#pageCount);
+    this.#live = words.subarray(this.#pageCount);
+    this.#counters = new Int32Array(memory.counters);
+    this.#ownerNumber = ownerNumber;
+  }
+
+  get usedBytes(): number {
+    return Atomics.load(this.#counters, USED) * PAGE_BYTES;
+  }
+
+  get budgetBytes(): number {
+    return Atomics.load(this.#counters, BUDGET) * PAGE_BYTES;
+  }
+
+  /**
+   * Takes memory for `size` bytes; its content is whatever was there.
+   * @throws E_QUOTA_EXCEEDED when the budget is used up.
+   */
+  allocate(size: number): SlabRef {
+    assert(size >= 0 && Number.isSafeInteger(size), 'a size is a whole number of bytes');
+    if (size <= SHARED_PAGE_OBJECT_BYTES_MAX) return this.#allocateShared(size);
+    const pages = Math.ceil(size / PAGE_BYTES);
+    this.#charge(pages, size);
+    const first = this.#claimRun(pages);
+    if (first < 0) {
+      Atomics.sub(this.#counters, USED, pages);
+      throw this.#full(size);
+    }
+    Atomics.store(this.#live, first, 1);
+    return this.#refOf(first, 0, size);
+  }
+
+  /** Any thread may free; exactly once per allocation. */
+  free(ref: SlabRef): void {
+    const first = this.#pageOf(ref);
+    assert(Atomics.load(this.#owner, first) !== 0, 'what is freed was allocated');
+    if (ref.size <= SHARED_PAGE_OBJECT_BYTES_MAX) {
+      this.#release(first);
+      return;
+    }
+    const pages = Math.ceil(ref.size / PAGE_BYTES);
+    Atomics.store(this.#live, first, 0);
+    for (let page = first; page < first + pages; page++) Atomics.store(this.#owner, page, 0);
+    Atomics.sub(this.#counters, USED, pages);
+    Atomics.store(this.#counters, HINT, first);
+  }
+
+  /** A view of the bytes, no copy. */
+  view(ref: SlabRef): Uint8Array {
+    return new Uint8Array(this.#segment(ref), ref.offset, ref.size);
+  }
+
+  /** The same as a Buffer. */
+  buffer(ref: SlabRef): Buffer {
+    return Buffer.from(this.#segment(ref) as unknown as ArrayBuffer, ref.offset, ref.size);
+  }
+
+  /** The place of memory that is part of this store, so that it can be passed on without a copy; else undefined. */
+  refOf(bytes: Uint8Array): SlabRef | undefined {
+    const segment = this.memory.segments.indexOf(bytes.buffer as unknown as SharedArrayBuffer);
+    if (segment < 0) return undefined;
+    return { segment, offset: bytes.byteOffset, size: bytes.byteLength };
+  }
+
+  /**
+   * After the thread `ownerNumber` died (SL4): its pages are taken back but for the objects in `known`.
+   * Call only when everything that the thread reported has been read.
+   */
+  sweep(ownerNumber: number, known: Iterable<SlabRef>): void {
+    const alive = new Map<number, number>();
+    for (const ref of known) {
+      const page = this.#pageOf(ref);
+      const shared = ref.size <= SHARED_PAGE_OBJECT_BYTES_MAX;
+      const pages = shared ? 1 : Math.ceil(ref.size / PAGE_BYTES);
+      for (let i = 0; i < pages; i++) alive.set(page + i, (alive.get(page + i) ?? 0) + 1);
+    }
+    for (let page = 0; page < this.#pageCount; page++) {
+      if (Atomics.load(this.#owner, page) !== ownerNumber) continue;
+      const count = alive.get(page) ?? 0;
+      Atomics.store(this.#live, page, count);
+      if (count > 0) continue;
+      Atomics.store(this.#owner, page, 0);
+      Atomics.sub(this.#counters, USED, 1);
+    }
+  }
+
+  /** Recounts from scratch; for tests and the simulator: (SL1) to (SL3). */
+  checkInvariants(): void {
+    let used = 0;
+    for (let page = 0; page < this.#pageCount; page++) if (Atomics.load(this.#owner, page) !== 0) used++;
+    assert(used === Atomics.load(this.#counters, USED), 'usedPages counts the pages that have an owner');
+    assert(used <= Atomics.load(this.#counters, BUDGET), 'usedPages is within the budget');
+  }
+
+  #allocateShared(size: number): SlabRef {
+    const room = (Math.max(size, 1) + 7) & ~7;
+    if (this.#page < 0 || this.#pageFilled + room > PAGE_BYTES) {
+      this.#charge(1, size);
+      const page = this.#claimRun(1);
+      if (page < 0) {
+        Atomics.sub(this.#counters, USED, 1);
+        throw this.#full(size);
+      }
+      Atomics.store(this.#live, page, 1);
+      const before = this.#page;
+      this.#page = page;
+      this.#pageFilled = 0;
+      if (before >= 0) this.#release(before);
+    }
+    Atomics.add(this.#live, this.#page, 1);
+    const ref = this.#refOf(this.#page, this.#pageFilled, size);
+    this.#pageFilled += room;
+    return ref;
+  }
+
+  #release(page: number): void {
+    if (Atomics.sub(this.#live, page, 1) !== 1) return;
+    Atomics.store(this.#owner, page, 0);
+    Atomics.sub(this.#counters, USED, 1);
+    Atomics.store(this.#counters, HINT, page);
+  }
+
+  #charge(pages: number, size: number): void {
+    if (Atomics.add(this.#counters, USED, pages) + pages <= Atomics.load(this.#counters, BUDGET)) return;
+    Atomics.sub(this.#counters, USED, pages);
+    throw this.#full(size);
+  }
+
+  #full(size: number): PlatformError {
+    return new PlatformError(
+      'E_QUOTA_EXCEEDED',
+      `the object store is full: ${size} bytes do not fit, ${this.usedBytes} of ${this.budgetBytes} bytes are in use. ` +
+        'Let sessions end, send less at once, or raise objectBytesMax in the server configuration',
+      { retryAfterMs: 1_000, details: { limitBytes: this.budgetBytes, usedBytes: this.usedBytes } },
+    );
+  }
+
+  /** @returns the first of `pages` neighbours that are ours now (SL1), or -1. */
+  #claimRun(pages: number): number {
+    const start = Atomics.load(this.#counters, HINT);
+    const found = this.#claimBetween(start, this.#pageCount, pages);
+    const first = found >= 0 ? found : this.#claimBetween(0, this.#pageCount, pages);
+    if (first < 0) return -1;
+    Atomics.store(this.#counters, HINT, first + pages < this.#pageCount ? first + pages : 0);
+    this.#grow(first, pages);
+    return first;
+  }
+
+  #claimBetween(from: number, to: number, pages: number): number {
+    const perSegment = this.memory.pagesPerSegment;
+    let run = 0;
+    for (let page = from; page < to; page++) {
+      if (page % perSegment === 0) run = this.#giveBack(page, run);
+      if (Atomics.load(this.#owner, page) !== 0) {
+        run = this.#giveBack(page, run);
+        continue;
+      }
+      if (Atomics.compareExchange(this.#owner, page, 0, this.#ownerNumber) !== 0) {
+        run = this.#giveBack(page, run);
+        continue;
+      }
+      if (++run === pages) return page - pages + 1;
+    }
+    this.#giveBack(to, run);
+    return -1;
+  }
+
+  /** Frees the `run` pages before `page` that were claimed on the way. */
+  #giveBack(page: number, run: number): 0 {
+    for (let i = page - run; i < page; i++) Atomics.store(this.#owner, i, 0);
+    return 0;
+  }
+
+  #grow(first: number, pages: number): void {
+    const segment = this.memory.segments[Math.floor(first / this.memory.pagesPerSegment)] as Growable;
+    const end = ((first % this.memory.pagesPerSegment) + pages) * PAGE_BYTES;
+    while (segment.byteLength < end) {
+      const wanted = Math.min(segment.maxByteLength, Math.ceil(end / SEGMENT_GROW_BYTES) * SEGMENT_GROW_BYTES);
+      try {
+        segment.grow(wanted);
+      } catch {
+        // Another thread grew it beyond `wanted` in between; look again.
+        if (segment.byteLength < end && segment.byteLength >= wanted) throw new Error('the segment cannot grow');
+      }
+    }
+  }
+
+  #refOf(page: number, inPage: number, size: number): SlabRef {
+    const perSegment = this.memory.pagesPerSegment;
+    return {
+      segment: Math.floor(page / perSegment),
+      offset: (page % perSegment) * PAGE_BYTES + inPage,
+      size,
+    };
+  }
+
+  #pageOf(ref: SlabRef): number {
+    return ref.segment * this.memory.pagesPerSegment + Math.floor(ref.offset / PAGE_BYTES);
+  }
+
+  #segment(ref: SlabRef): SharedArrayBuffer {
+    const segment = this.memory.segments[ref.segment];
+    assert(segment !== undefined, 'a reference names a segment of this store');
+    return segment;
+  }
+}

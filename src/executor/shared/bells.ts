@@ -1,0 +1,62 @@
+// Waking threads: only a sleeper is woken, because a wake costs the waker 10 µs and more.
+//
+// The waiter sets SLEEPING, looks once more for work, then waits on the old value of its bell; the waker makes the
+// work visible, then swaps SLEEPING to AWAKE and rings. So no wake-up is lost.
+
+import { INSTANCE_SLOTS_MAX } from './limits.ts';
+
+const AWAKE = 0;
+const SLEEPING = 1;
+
+type WaitAsync = (words: Int32Array, index: number, value: number) => { async: boolean; value: unknown };
+const waitAsync = (Atomics as unknown as { waitAsync: WaitAsync }).waitAsync;
+
+/** The host has the last place. */
+export const HOST_BELL = INSTANCE_SLOTS_MAX;
+
+export function createBells(): SharedArrayBuffer {
+  return new SharedArrayBuffer((INSTANCE_SLOTS_MAX + 1) * 8);
+}
+
+export class Bells {
+  readonly #words: Int32Array;
+
+  constructor(memory: SharedArrayBuffer) {
+    this.#words = new Int32Array(memory);
+  }
+
+  /** @returns whether `place` slept and was woken by this call. */
+  ring(place: number): boolean {
+    const words = this.#words;
+    if (Atomics.load(words, place * 2) !== SLEEPING) return false;
+    if (Atomics.compareExchange(words, place * 2, SLEEPING, AWAKE) !== SLEEPING) return false;
+    Atomics.add(words, place * 2 + 1, 1);
+    Atomics.notify(words, place * 2 + 1);
+    return true;
+  }
+
+  isSleeping(place: number): boolean {
+    return Atomics.load(this.#words, place * 2) === SLEEPING;
+  }
+
+  /** For a place whose thread is gone or new. */
+  reset(place: number): void {
+    Atomics.store(this.#words, place * 2, AWAKE);
+  }
+
+  /**
+   * Calls `wake` once, when `place` is rung; at once (and returns false) when `hasWork` finds some after SLEEPING is set.
+   * @returns whether it sleeps now.
+   */
+  sleep(place: number, hasWork: () => boolean, wake: () => void): boolean {
+    const words = this.#words;
+    const bell = place * 2 + 1;
+    const old = Atomics.load(words, bell);
+    Atomics.store(words, place * 2, SLEEPING);
+    if (hasWork() && Atomics.compareExchange(words, place * 2, SLEEPING, AWAKE) === SLEEPING) return false;
+    const waiting = waitAsync(words, bell, old);
+    if (waiting.async) (waiting.value as Promise<unknown>).then(wake);
+    else queueMicrotask(wake);
+    return true;
+  }
+}

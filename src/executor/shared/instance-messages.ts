@@ -1,0 +1,72 @@
+// What goes over the message port between host and instance: everything that is not on the hot path. The hot path is
+// shared memory (tickets, event ring).
+
+import type { ErrorData } from '../../base/index.ts';
+import type { SlabMemory } from '../../bucket/index.ts';
+import type { LogEntry, Manifest } from '../../protocol/index.ts';
+import type { TriggersByBucket } from './tables.ts';
+import type { WireObject } from './wire-object.ts';
+
+/** `workerData` of an instance. */
+export interface InstanceBoot {
+  readonly instanceId: string;
+  /** Slot 0 to INSTANCE_SLOTS_MAX - 1; the owner number is slot + 2. */
+  readonly slot: number;
+  readonly app: string;
+  readonly version: string;
+  /** File URL of the bundle's main module. */
+  readonly main: string;
+  readonly manifest: Manifest;
+  readonly triggers: TriggersByBucket;
+  readonly tableVersion: number;
+  readonly env: Readonly<Record<string, string>>;
+  readonly secrets: Readonly<Record<string, string>>;
+  readonly slab: SlabMemory;
+  readonly tickets: SharedArrayBuffer;
+  readonly bells: SharedArrayBuffer;
+  readonly ring: SharedArrayBuffer;
+  /** Slots of the instances of the same pool that may be woken: one byte each, 1 = member. */
+  readonly members: SharedArrayBuffer;
+  readonly inlineBytesMax: number;
+  readonly verifyObjects: boolean;
+}
+
+export interface ObjectKey {
+  readonly bucket: number;
+  readonly name: string;
+}
+
+export type HostToInstance =
+  | { readonly type: 'object'; readonly requestId: number; readonly object?: WireObject; readonly error?: ErrorData }
+  | {
+      readonly type: 'abort';
+      readonly sessionNo: number;
+      readonly hi: number;
+      readonly lo: number;
+      readonly fence: number;
+      readonly error: ErrorData;
+    }
+  | { readonly type: 'triggers'; readonly triggers: TriggersByBucket; readonly version: number }
+  | {
+      readonly type: 'validate';
+      readonly requestId: number;
+      readonly function?: string;
+      readonly bucket?: string;
+      readonly contentType: string;
+      readonly bytes: Uint8Array;
+    }
+  | { readonly type: 'retire' };
+
+export type InstanceToHost =
+  | { readonly type: 'ready'; readonly loadMs: number; readonly initMs: number }
+  | { readonly type: 'load-failed'; readonly error: ErrorData }
+  | {
+      readonly type: 'get-object';
+      readonly requestId: number;
+      readonly sessionNo: number;
+      readonly bucket: number;
+      readonly name: string;
+    }
+  | { readonly type: 'validated'; readonly requestId: number; readonly error?: ErrorData }
+  | { readonly type: 'logs'; readonly entries: readonly Omit<LogEntry, 'app' | 'version'>[] }
+  | { readonly type: 'retired' };

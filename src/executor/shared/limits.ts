@@ -1,0 +1,18 @@
+import { assert, KIB, MIB } from '../../base/index.ts';
+
+/** Instances of one app host, all pools together: one word of claim state names its owner in 8 bits. */
+export const INSTANCE_SLOTS_MAX = 64;
+/** Offers that wait in shared memory at once, per pool; what does not fit waits in the host's queue. */
+export const TICKET_SLOTS = 64;
+/** Room for one offer's text and small inputs; a larger one lies in the object store and is named here. */
+export const TICKET_BYTES = 4 * KIB;
+/** What an instance may have told and the host not yet read. A record is at most a quarter of it. */
+export const EVENT_RING_BYTES = MIB;
+export const EVENT_RECORD_BYTES_MAX = EVENT_RING_BYTES / 4;
+/** Objects up to this ride inside messages; larger ones lie in the object store. */
+export const INLINE_BYTES_MAX = 16 * KIB;
+/** How long an instance waits for the host to read its full ring before it looks again. */
+export const RING_FULL_WAIT_MS = 20;
+
+assert(INLINE_BYTES_MAX * 4 <= EVENT_RECORD_BYTES_MAX, 'a record holds an inline object with its names');
+assert((EVENT_RING_BYTES & (EVENT_RING_BYTES - 1)) === 0, 'the ring is a power of two');

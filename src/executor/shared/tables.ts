@@ -1,0 +1,100 @@
+// Names as small integers: host and instances build the same table from the same manifest, so records carry indexes.
+
+import { CALL_BUCKET, INPUT_BUCKET, type Manifest, OUTPUT_BUCKET, type TriggerSpec } from '../../protocol/index.ts';
+
+export interface FunctionRow {
+  readonly index: number;
+  readonly name: string;
+  readonly concurrency: number;
+  /** 0: none. */
+  readonly timeoutMs: number;
+  readonly retries: { readonly max: number; readonly minMs: number; readonly maxMs: number };
+  readonly pool: string;
+  readonly memoryMb: number;
+  readonly priority: number;
+  readonly validates: boolean;
+}
+
+export interface TriggerRow {
+  readonly index: number;
+  readonly name: string;
+  readonly spec: TriggerSpec;
+  /** Indexes into `functions`. */
+  readonly run: readonly number[];
+}
+
+export interface BucketRow {
+  readonly index: number;
+  readonly name: string;
+  readonly triggers: readonly TriggerRow[];
+  /** Every trigger is an unconditional `immediate` of session scope: can be evaluated where the object is sent. */
+  readonly inline: boolean;
+  readonly validates: boolean;
+}
+
+export interface AppTables {
+  readonly functions: readonly FunctionRow[];
+  readonly functionByName: ReadonlyMap<string, FunctionRow>;
+  readonly buckets: readonly BucketRow[];
+  readonly bucketByName: ReadonlyMap<string, BucketRow>;
+  /** Counts up with each change of triggers at run time. */
+  readonly version: number;
+}
+
+export const TIMEOUT_MS_DEFAULT = 60_000;
+export const MEMORY_MB_DEFAULT = 256;
+const RETRY_MIN_MS = 100;
+const RETRY_MAX_MS = 30_000;
+/** Of `durable` functions that throw (interface.md 5). */
+const DURABLE_RETRIES = 10;
+
+export type TriggersByBucket = Readonly<Record<string, Readonly<Record<string, TriggerSpec>>>>;
+
+/** @param changed triggers of buckets that were changed at run time; they replace the manifest's. */
+export function buildTables(manifest: Manifest, changed: TriggersByBucket = {}, version = 0): AppTables {
+  const functions: FunctionRow[] = Object.entries(manifest.functions).map(([name, spec], index) => {
+    const options = spec.options ?? {};
+    const durable = spec.kind === 'durable';
+    const retries = options.retries ?? (durable ? DURABLE_RETRIES : 0);
+    const memoryMb = options.memoryMb ?? MEMORY_MB_DEFAULT;
+    return {
+      index,
+      name,
+      concurrency: options.concurrency ?? 1,
+      timeoutMs: options.timeoutMs ?? (durable ? 0 : TIMEOUT_MS_DEFAULT),
+      retries: typeof retries === 'number' ? { max: retries, minMs: RETRY_MIN_MS, maxMs: RETRY_MAX_MS } : retries,
+      pool: `${options.pool ?? 'default'}/${memoryMb}`,
+      memoryMb,
+      priority: options.priority ?? 0,
+      validates: options.input === true,
+    };
+  });
+  const functionByName = new Map(functions.map((row) => [row.name, row]));
+  const names = [INPUT_BUCKET, CALL_BUCKET, OUTPUT_BUCKET, ...Object.keys(manifest.buckets)];
+  const buckets = names.map((name, index): BucketRow => {
+    const declared = Object.hasOwn(manifest.buckets, name) ? manifest.buckets[name] : undefined;
+    const on = (Object.hasOwn(changed, name) ? changed[name] : declared?.on) ?? {};
+    const triggers = Object.entries(on).map(([trigger, spec], at): TriggerRow => {
+      const run = typeof spec.run === 'string' ? [spec.run] : spec.run;
+      return {
+        index: at,
+        name: trigger,
+        spec,
+        run: run.map((target) => functionByName.get(target)?.index ?? -1).filter((target) => target >= 0),
+      };
+    });
+    return {
+      index,
+      name,
+      triggers,
+      inline: triggers.every((row) => row.spec.kind === 'immediate') && (declared?.rerun ?? []).length === 0,
+      validates: declared?.schema === true,
+    };
+  });
+  return { functions, functionByName, buckets, bucketByName: new Map(buckets.map((row) => [row.name, row])), version };
+}
+
+/** Positions of the buckets that every app has. */
+export const INPUT_BUCKET_INDEX = 0;
+export const CALL_BUCKET_INDEX = 1;
+export const OUTPUT_BUCKET_INDEX = 2;

@@ -1,0 +1,68 @@
+// What an offer says: everything that an instance needs to run one invocation.
+
+import type { Hash64 } from '../../base/index.ts';
+import { type ByteReader, type ByteWriter, textBytesMax } from './bytes.ts';
+import { objectBytesMax, readObject, type WireObject, writeObject } from './wire-object.ts';
+
+export interface Ticket {
+  /** The host's number of the session. */
+  readonly sessionNo: number;
+  readonly session: string;
+  readonly id: Hash64;
+  /** Index into the app's functions. */
+  readonly function: number;
+  /** Highest known fence of the invocation: what an attempt with a lower one says is dropped. */
+  readonly fence: number;
+  /** 1 for the first. */
+  readonly attempt: number;
+  /** Trigger table that the session uses; another one than the instance knows makes the host evaluate. */
+  readonly tableVersion: number;
+  /** False: the host evaluates every send (a re-execution, or a suspected poison). */
+  readonly inline: boolean;
+  /** Monotonic ms; 0 = none. */
+  readonly deadlineMs: number;
+  readonly queuedAtMs: number;
+  /** How the claimer came by its instance is told by itself; `cold` when the host started one for this. */
+  readonly inputs: readonly WireObject[];
+}
+
+export function ticketBytesMax(ticket: Ticket): number {
+  let size = 96 + textBytesMax(ticket.session);
+  for (const input of ticket.inputs) size += objectBytesMax(input);
+  return size;
+}
+
+export function writeTicket(writer: ByteWriter, ticket: Ticket): void {
+  writer.u32(ticket.sessionNo);
+  writer.text(ticket.session);
+  writer.u32(ticket.id.hi);
+  writer.u32(ticket.id.lo);
+  writer.u32(ticket.function);
+  writer.u32(ticket.fence);
+  writer.u32(ticket.attempt);
+  writer.u32(ticket.tableVersion);
+  writer.u8(ticket.inline ? 1 : 0);
+  writer.f64(ticket.deadlineMs);
+  writer.f64(ticket.queuedAtMs);
+  writer.u32(ticket.inputs.length);
+  for (const input of ticket.inputs) writeObject(writer, input);
+}
+
+export function readTicket(reader: ByteReader): Ticket {
+  const sessionNo = reader.u32();
+  const session = reader.text() ?? '';
+  const id = { hi: reader.u32(), lo: reader.u32() };
+  const functionIndex = reader.u32();
+  const fence = reader.u32();
+  const attempt = reader.u32();
+  const tableVersion = reader.u32();
+  const inline = reader.u8() === 1;
+  const deadlineMs = reader.f64();
+  const queuedAtMs = reader.f64();
+  const count = reader.u32();
+  const inputs: WireObject[] = [];
+  for (let i = 0; i < count; i++) inputs.push(readObject(reader));
+  return {
+    sessionNo, session, id, function: functionIndex, fence, attempt, tableVersion, inline, deadlineMs, queuedAtMs, inputs,
+  };
+}
