@@ -12,8 +12,12 @@ export interface InstanceBoot {
   readonly instanceId: string;
   /** Slot 0 to INSTANCE_SLOTS_MAX - 1; the owner number is slot + 2. */
   readonly slot: number;
+  /** Name of its pool, as in the function table. */
+  readonly pool: string;
   readonly app: string;
   readonly version: string;
+  /** When the host asked for it, monotonic ms. */
+  readonly requestedAtMs: number;
   /** File URL of the bundle's main module. */
   readonly main: string;
   readonly manifest: Manifest;

@@ -19,6 +19,8 @@ export interface Ticket {
   readonly tableVersion: number;
   /** False: the host evaluates every send (a re-execution, or a suspected poison). */
   readonly inline: boolean;
+  /** The first entry: its return value is the session's result. */
+  readonly wantsResult: boolean;
   /** Monotonic ms; 0 = none. */
   readonly deadlineMs: number;
   readonly queuedAtMs: number;
@@ -41,7 +43,7 @@ export function writeTicket(writer: ByteWriter, ticket: Ticket): void {
   writer.u32(ticket.fence);
   writer.u32(ticket.attempt);
   writer.u32(ticket.tableVersion);
-  writer.u8(ticket.inline ? 1 : 0);
+  writer.u8((ticket.inline ? 1 : 0) | (ticket.wantsResult ? 2 : 0));
   writer.f64(ticket.deadlineMs);
   writer.f64(ticket.queuedAtMs);
   writer.u32(ticket.inputs.length);
@@ -56,13 +58,14 @@ export function readTicket(reader: ByteReader): Ticket {
   const fence = reader.u32();
   const attempt = reader.u32();
   const tableVersion = reader.u32();
-  const inline = reader.u8() === 1;
+  const flags = reader.u8();
   const deadlineMs = reader.f64();
   const queuedAtMs = reader.f64();
   const count = reader.u32();
   const inputs: WireObject[] = [];
   for (let i = 0; i < count; i++) inputs.push(readObject(reader));
   return {
-    sessionNo, session, id, function: functionIndex, fence, attempt, tableVersion, inline, deadlineMs, queuedAtMs, inputs,
+    sessionNo, session, id, function: functionIndex, fence, attempt, tableVersion,
+    inline: (flags & 1) !== 0, wantsResult: (flags & 2) !== 0, deadlineMs, queuedAtMs, inputs,
   };
 }
