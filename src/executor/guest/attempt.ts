@@ -1,5 +1,6 @@
 import type { ErrorData } from '../../base/index.ts';
-import type { FunctionRow, Speaker, Ticket } from '../shared/index.ts';
+import type { FunctionRow } from '../../bucket/index.ts';
+import type { Speaker, Ticket } from '../shared/index.ts';
 import type { CreatedObject, GuestObject } from './guest-object.ts';
 
 /** One try of an invocation inside this instance. */

@@ -1,11 +1,13 @@
 // `ctx` of a handler (interface.md 3). Thin: it checks arguments and hands over to the runner.
 
 import { fromErrorData, hexOf, nearMiss, PlatformError } from '../../base/index.ts';
+import type { BucketRow } from '../../bucket/index.ts';
 import { OUTPUT_BUCKET } from '../../protocol/index.ts';
-import type { EpheObject } from '../../sdk/index.ts';
-import type { BucketRow } from '../shared/index.ts';
+import type { EpheObject, Log } from '../../sdk/index.ts';
+
 import type { Attempt } from './attempt.ts';
 import { GuestObject } from './guest-object.ts';
+import { createLog } from './log.ts';
 import type { Runner } from './runner.ts';
 
 export interface SendOptions {
@@ -22,7 +24,7 @@ const OBJECT_NAME_CHARS_MAX = 512;
 export class Context {
   readonly #runner: Runner;
   readonly #attempt: Attempt;
-  #log: Logger | undefined;
+  #log: Log | undefined;
 
   constructor(runner: Runner, attempt: Attempt) {
     this.#runner = runner;
@@ -42,10 +44,17 @@ export class Context {
     return this.#attempt.ticket.attempt;
   }
 
-  /** Of the session; undefined when it has none. */
-  get deadline(): Date | undefined {
+  /** Milliseconds since 1970; Infinity if there is none. */
+  get deadline(): number {
     const at = this.#attempt.ticket.deadlineMs;
-    return at === 0 ? undefined : new Date(this.#runner.epochOf(at));
+    return at === 0 ? Number.POSITIVE_INFINITY : this.#runner.epochOf(at);
+  }
+
+  get state(): never {
+    throw new PlatformError(
+      'E_REQUEST_INVALID',
+      'ctx.state is not part of this release: keep results with ctx.send(bucket, value, { name, persist: true })',
+    );
   }
 
   get env(): Readonly<Record<string, string>> {
@@ -65,8 +74,8 @@ export class Context {
     return attempt.controller.signal;
   }
 
-  get log(): Logger {
-    this.#log ??= new Logger(this.#runner, this.#attempt);
+  get log(): Log {
+    this.#log ??= createLog(this.#runner, this.#attempt);
     return this.#log;
   }
 
@@ -79,7 +88,9 @@ export class Context {
 
   sendObject(object: EpheObject, options: Omit<SendOptions, 'name'> = {}): void {
     if (!(object instanceof GuestObject)) {
-      throw new TypeError('ctx.sendObject takes what ctx.createObject returned; for a value use ctx.send(bucket, value)');
+      throw new TypeError(
+        'ctx.sendObject takes what ctx.createObject returned; for a value use ctx.send(bucket, value)',
+      );
     }
     checkOptions(options);
     this.#runner.sendCreated(this.#attempt, object, options);
@@ -95,7 +106,7 @@ export class Context {
     this.#runner.send(this.#attempt, this.#bucket(OUTPUT_BUCKET), value, { ...options, output: true });
   }
 
-  call(functionName: string, value: unknown): void {
+  call(functionName: string, value?: unknown): void {
     const row = this.#runner.tables.functionByName.get(functionName);
     if (row === undefined) {
       throw unknown('E_FUNCTION_UNKNOWN', 'function', functionName, this.#runner.tables.functionByName.keys());
@@ -117,7 +128,8 @@ export class Context {
       this.#runner.note(this.#attempt, { kind: 'join', bucket: bucket.index, count: expected });
       return;
     }
-    if (!Array.isArray(expected)) throw new TypeError('ctx.join(bucket, names | count): give a list of names or a count');
+    if (!Array.isArray(expected))
+      throw new TypeError('ctx.join(bucket, names | count): give a list of names or a count');
     for (const name of expected) checkName(name, 'name');
     this.#runner.note(this.#attempt, { kind: 'join', bucket: bucket.index, names: expected });
   }
@@ -136,32 +148,6 @@ export class Context {
 }
 
 const NO_OPTIONS: SendOptions = {};
-
-export class Logger {
-  readonly #runner: Runner;
-  readonly #attempt: Attempt;
-
-  constructor(runner: Runner, attempt: Attempt) {
-    this.#runner = runner;
-    this.#attempt = attempt;
-  }
-
-  debug(message: string, fields?: Readonly<Record<string, unknown>>): void {
-    this.#runner.log('debug', message, fields, this.#attempt);
-  }
-
-  info(message: string, fields?: Readonly<Record<string, unknown>>): void {
-    this.#runner.log('info', message, fields, this.#attempt);
-  }
-
-  warn(message: string, fields?: Readonly<Record<string, unknown>>): void {
-    this.#runner.log('warn', message, fields, this.#attempt);
-  }
-
-  error(message: string, fields?: Readonly<Record<string, unknown>>): void {
-    this.#runner.log('error', message, fields, this.#attempt);
-  }
-}
 
 function unknown(
   code: 'E_BUCKET_UNKNOWN' | 'E_FUNCTION_UNKNOWN',

@@ -1,9 +1,8 @@
 // An object as user code sees it (interface.md 3): views of shared memory, text made only when asked for.
 
 import { PlatformError } from '../../base/index.ts';
-import type { Slab, SlabRef } from '../../bucket/index.ts';
+import { isSlabRef, nameOf, type Slab, type SlabRef, type StoredObject, sizeOf } from '../../bucket/index.ts';
 import type { EpheObject } from '../../sdk/index.ts';
-import { isSlabRef, nameOf, sizeOf, type WireObject } from '../shared/index.ts';
 
 export interface ObjectHome {
   readonly app: string;
@@ -12,7 +11,7 @@ export interface ObjectHome {
 }
 
 export class GuestObject implements EpheObject {
-  readonly wire: WireObject;
+  readonly wire: StoredObject;
   readonly #home: ObjectHome;
   readonly #session: string;
   #bytes: Uint8Array | undefined;
@@ -20,7 +19,7 @@ export class GuestObject implements EpheObject {
   /** What a validator made of the value; `json()` gives it instead of the bytes. */
   #validated: { readonly value: unknown } | undefined;
 
-  constructor(wire: WireObject, session: string, home: ObjectHome) {
+  constructor(wire: StoredObject, session: string, home: ObjectHome) {
     this.wire = wire;
     this.#session = session;
     this.#home = home;

@@ -9,38 +9,41 @@
 // RU3. Successors run in a loop, never recursively, and after SLICE_MS older offers and the event loop have their turn.
 
 import { type ErrorData, fromErrorData, type Hash64, hashInts, PlatformError, toErrorData } from '../../base/index.ts';
-import { Slab, type SlabRef } from '../../bucket/index.ts';
+import {
+  type AppTables,
+  type BucketRow,
+  ByteReader,
+  ByteWriter,
+  buildTables,
+  CALL_BUCKET_INDEX,
+  type FunctionRow,
+  INPUT_BUCKET_INDEX,
+  isSlabRef,
+  OUTPUT_BUCKET_INDEX,
+  objectFiringId,
+  Slab,
+  type SlabRef,
+  type StoredContent,
+  type StoredObject,
+} from '../../bucket/index.ts';
 import { CONTENT_BYTES, CONTENT_JSON, encodeJsonText, type LogEntry } from '../../protocol/index.ts';
 import type { AppDefinition } from '../../sdk/internal.ts';
 import {
-  type AppTables,
   Bells,
-  type BucketRow,
-  buildTables,
-  ByteReader,
-  ByteWriter,
-  CALL_BUCKET_INDEX,
   CALL_TRIGGER,
   EventRingWriter,
-  type FunctionRow,
   HOST_BELL,
   type HostToInstance,
-  INPUT_BUCKET_INDEX,
   type InlineFiring,
   type InstanceBoot,
   type InstanceToHost,
-  isSlabRef,
   type Note,
-  objectFiringId,
-  OUTPUT_BUCKET_INDEX,
   readTicket,
   START_KINDS,
-  type Ticket,
-  ticketBytesMax,
-  Tickets,
   TICKET_BYTES,
-  type WireContent,
-  type WireObject,
+  type Ticket,
+  Tickets,
+  ticketBytesMax,
   writeEnded,
   writeHandedOver,
   writeNote,
@@ -228,7 +231,8 @@ export class Runner {
     }
     created.sent = true;
     const bucket = this.tables.buckets[object.wire.bucket] as BucketRow;
-    if (bucket.validates) this.#validateSend(bucket, object.contentType === CONTENT_JSON ? object.json() : object.bytes);
+    if (bucket.validates)
+      this.#validateSend(bucket, object.contentType === CONTENT_JSON ? object.json() : object.bytes);
     const { wire } = object;
     this.#sendWire(attempt, bucket, wire.contentType, wire.content, false, { ...options, ...named(wire) }, wire.step);
   }
@@ -387,7 +391,7 @@ export class Runner {
     const now = this.#ports.monotonicMs();
     this.#running.delete(attempt);
     let error: string | undefined;
-    let result: WireObject | undefined;
+    let result: StoredObject | undefined;
     if (thrown !== undefined) error = errorJson(thrown);
     else if (attempt.ticket.wantsResult && value !== undefined) {
       try {
@@ -478,12 +482,21 @@ export class Runner {
     attempt: Attempt,
     bucket: BucketRow,
     contentType: string,
-    content: WireContent,
+    content: StoredContent,
     alias: boolean,
     options: SendOptions,
     step: number,
   ): void {
-    const object = this.#wire(attempt, bucket.index, options.name, options.group ?? '', contentType, content, alias, step);
+    const object = this.#wire(
+      attempt,
+      bucket.index,
+      options.name,
+      options.group ?? '',
+      contentType,
+      content,
+      alias,
+      step,
+    );
     const output = options.output === true;
     const persist = options.persist === true;
     // A name must be claimed first, and a repeated attempt may repeat itself: both need the host (interface.md, Sends).
@@ -513,7 +526,7 @@ export class Runner {
 
   #tellSent(
     attempt: Attempt,
-    object: WireObject,
+    object: StoredObject,
     flags: { output: boolean; persist: boolean },
     firings: readonly InlineFiring[] | undefined,
   ): void {
@@ -620,10 +633,10 @@ export class Runner {
     name: string | undefined,
     group: string,
     contentType: string,
-    content: WireContent,
+    content: StoredContent,
     alias: boolean,
     step: number,
-  ): WireObject {
+  ): StoredObject {
     return {
       bucket,
       name,
@@ -642,7 +655,7 @@ export class Runner {
     return ref.size > VERIFY_BYTES_MAX ? 0 : checksumOf(this.#slab.view(ref));
   }
 
-  #encode(attempt: Attempt, value: unknown, root: string): { type: string; content: WireContent; alias: boolean } {
+  #encode(attempt: Attempt, value: unknown, root: string): { type: string; content: StoredContent; alias: boolean } {
     if (value instanceof GuestObject) {
       // Somebody's object again: its bytes are passed on, not copied.
       const { content, contentType } = value.wire;
@@ -686,12 +699,19 @@ export class Runner {
     return ref;
   }
 
-  #resultOf(attempt: Attempt, value: unknown): WireObject {
+  #resultOf(attempt: Attempt, value: unknown): StoredObject {
     const { type, content, alias } = this.#encode(attempt, value, 'result');
     // A part of an object that nobody sent would be freed with it.
     if (alias && isSlabRef(content) && this.#insideUnsent(attempt, content)) {
       return this.#wire(
-        attempt, OUTPUT_BUCKET_INDEX, undefined, '', type, this.#copyIn(this.#slab.view(content)), false, attempt.step++,
+        attempt,
+        OUTPUT_BUCKET_INDEX,
+        undefined,
+        '',
+        type,
+        this.#copyIn(this.#slab.view(content)),
+        false,
+        attempt.step++,
       );
     }
     return this.#wire(attempt, OUTPUT_BUCKET_INDEX, undefined, '', type, content, alias, attempt.step++);
@@ -709,9 +729,10 @@ export class Runner {
   #validated(attempt: Attempt): unknown {
     const input = attempt.inputs[0];
     const validator = this.#app.functions[attempt.row.name]?.options['input'];
-    const external = input !== undefined && (input.wire.bucket === INPUT_BUCKET_INDEX || input.wire.bucket === CALL_BUCKET_INDEX);
+    const external =
+      input !== undefined && (input.wire.bucket === INPUT_BUCKET_INDEX || input.wire.bucket === CALL_BUCKET_INDEX);
     if (!isValidator(validator) || (input !== undefined && !external)) return this.#invoke(attempt);
-    const value = input === undefined ? undefined : valueOf(input);
+    const value = input === undefined ? undefined : jsonOrBytes(input);
     const checked = validate(validator, value, `the input of ${attempt.row.name}`);
     if (isThenable(checked)) {
       return Promise.resolve(checked).then((settled) => {
@@ -728,7 +749,10 @@ export class Runner {
     if (!isValidator(validator)) return;
     const checked = validate(validator, value, `the object for bucket ${bucket.name}`);
     if (isThenable(checked)) {
-      throw new PlatformError('E_APP_INVALID', `the schema of bucket ${bucket.name} is asynchronous: use a synchronous one`);
+      throw new PlatformError(
+        'E_APP_INVALID',
+        `the schema of bucket ${bucket.name} is asynchronous: use a synchronous one`,
+      );
     }
   }
 
@@ -746,7 +770,8 @@ export class Runner {
           ? this.#app.buckets[message.bucket ?? '']?.schema
           : this.#app.functions[message.function]?.options['input'];
       if (!isValidator(validator)) return answer();
-      const what = message.function === undefined ? `the object for bucket ${message.bucket}` : `the input of ${message.function}`;
+      const what =
+        message.function === undefined ? `the object for bucket ${message.bucket}` : `the input of ${message.function}`;
       const text = Buffer.from(message.bytes.buffer, message.bytes.byteOffset, message.bytes.byteLength);
       const value =
         message.bytes.length === 0
@@ -801,7 +826,7 @@ export class Runner {
 
 const NO_FLAGS = { output: false, persist: false };
 
-function named(wire: WireObject): { name?: string } {
+function named(wire: StoredObject): { name?: string } {
   return wire.name === undefined ? {} : { name: wire.name };
 }
 
@@ -818,7 +843,7 @@ function isThenable(value: unknown): value is PromiseLike<unknown> {
   return value !== null && typeof value === 'object' && typeof (value as { then?: unknown }).then === 'function';
 }
 
-function valueOf(object: GuestObject): unknown {
+function jsonOrBytes(object: GuestObject): unknown {
   return object.contentType === CONTENT_JSON ? object.json() : object.bytes;
 }
 
@@ -863,4 +888,3 @@ function plainFields(fields: Readonly<Record<string, unknown>>): Record<string, 
     return { unserialisable: true };
   }
 }
-

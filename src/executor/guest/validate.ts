@@ -36,7 +36,9 @@ function read(result: StandardResult, what: string): unknown {
   const issues = result.issues.slice(0, ISSUES_MAX).map((issue) => ({
     message: issue.message,
     path: (issue.path ?? []).map((part) =>
-      typeof part === 'object' && part !== null && 'key' in part ? String((part as { key: unknown }).key) : String(part),
+      typeof part === 'object' && part !== null && 'key' in part
+        ? String((part as { key: unknown }).key)
+        : String(part),
     ),
   }));
   const first = issues[0];

@@ -9,7 +9,7 @@
 // ER2. A record never wraps; a pad record (kind 0) fills the rest of the ring.
 
 import { assert } from '../../base/index.ts';
-import { ByteReader, ByteWriter } from './bytes.ts';
+import { ByteReader, ByteWriter } from '../../bucket/index.ts';
 import { EVENT_RECORD_BYTES_MAX, EVENT_RING_BYTES, RING_FULL_WAIT_MS } from './limits.ts';
 
 const HEAD = 0;

@@ -2,10 +2,8 @@
 // shared memory (tickets, event ring).
 
 import type { ErrorData } from '../../base/index.ts';
-import type { SlabMemory } from '../../bucket/index.ts';
+import type { SlabMemory, StoredObject, TriggersByBucket } from '../../bucket/index.ts';
 import type { LogEntry, Manifest } from '../../protocol/index.ts';
-import type { TriggersByBucket } from './tables.ts';
-import type { WireObject } from './wire-object.ts';
 
 /** `workerData` of an instance. */
 export interface InstanceBoot {
@@ -31,6 +29,8 @@ export interface InstanceBoot {
   readonly ring: SharedArrayBuffer;
   /** Slots of the instances of the same pool that may be woken: one byte each, 1 = member. */
   readonly members: SharedArrayBuffer;
+  /** Of the host's clock (threadClock). */
+  readonly clockOriginMs: number;
   readonly inlineBytesMax: number;
   readonly verifyObjects: boolean;
 }
@@ -41,7 +41,7 @@ export interface ObjectKey {
 }
 
 export type HostToInstance =
-  | { readonly type: 'object'; readonly requestId: number; readonly object?: WireObject; readonly error?: ErrorData }
+  | { readonly type: 'object'; readonly requestId: number; readonly object?: StoredObject; readonly error?: ErrorData }
   | {
       readonly type: 'abort';
       readonly sessionNo: number;

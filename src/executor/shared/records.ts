@@ -1,10 +1,16 @@
 // The one table of what an instance tells the host through its event ring.
 
 import type { Hash64 } from '../../base/index.ts';
+import {
+  type ByteReader,
+  objectBytesMax,
+  readObject,
+  type StoredObject,
+  textBytesMax,
+  writeObject,
+} from '../../bucket/index.ts';
 import type { StartKind } from '../../protocol/index.ts';
-import { type ByteReader, textBytesMax } from './bytes.ts';
 import type { EventRingWriter } from './event-ring.ts';
-import { objectBytesMax, readObject, type WireObject, writeObject } from './wire-object.ts';
 
 const STARTED = 1;
 const SENT = 2;
@@ -32,7 +38,7 @@ export const CALL_TRIGGER = 0xffff;
 
 export interface SentRecord extends Speaker {
   readonly type: 'sent';
-  readonly object: WireObject;
+  readonly object: StoredObject;
   readonly output: boolean;
   readonly persist: boolean;
   readonly atMs: number;
@@ -49,7 +55,7 @@ export type EventRecord =
       /** Busy time of the attempt's instance, ms. */
       readonly error: string | undefined;
       /** Return value; undefined when there was none or when it is of no use. */
-      readonly result: WireObject | undefined;
+      readonly result: StoredObject | undefined;
     })
   /** Rare things, as JSON: close, join. */
   | (Speaker & { readonly type: 'note'; readonly note: Note })
@@ -73,7 +79,7 @@ export function writeStarted(ring: EventRingWriter, s: Speaker, start: number, a
 export function writeSent(
   ring: EventRingWriter,
   s: Speaker,
-  object: WireObject,
+  object: StoredObject,
   flags: { readonly output: boolean; readonly persist: boolean },
   atMs: number,
   firings: readonly InlineFiring[] | undefined,
@@ -100,7 +106,7 @@ export function writeEnded(
   s: Speaker,
   atMs: number,
   error: string | undefined,
-  result: WireObject | undefined,
+  result: StoredObject | undefined,
 ): void {
   const writer = ring.begin(
     SPEAKER_BYTES + 16 + textBytesMax(error) + (result === undefined ? 0 : objectBytesMax(result)),
@@ -163,7 +169,15 @@ export function readRecord(reader: ByteReader): EventRecord {
       }
       const object = readObject(reader);
       return {
-        type: 'sent', sessionNo, id, fence, object, output: (flags & 1) !== 0, persist: (flags & 2) !== 0, atMs, firings,
+        type: 'sent',
+        sessionNo,
+        id,
+        fence,
+        object,
+        output: (flags & 1) !== 0,
+        persist: (flags & 2) !== 0,
+        atMs,
+        firings,
       };
     }
     case ENDED: {

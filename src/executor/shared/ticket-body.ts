@@ -1,8 +1,15 @@
 // What an offer says: everything that an instance needs to run one invocation.
 
 import type { Hash64 } from '../../base/index.ts';
-import { type ByteReader, type ByteWriter, textBytesMax } from './bytes.ts';
-import { objectBytesMax, readObject, type WireObject, writeObject } from './wire-object.ts';
+import {
+  type ByteReader,
+  type ByteWriter,
+  objectBytesMax,
+  readObject,
+  type StoredObject,
+  textBytesMax,
+  writeObject,
+} from '../../bucket/index.ts';
 
 export interface Ticket {
   /** The host's number of the session. */
@@ -25,7 +32,7 @@ export interface Ticket {
   readonly deadlineMs: number;
   readonly queuedAtMs: number;
   /** How the claimer came by its instance is told by itself; `cold` when the host started one for this. */
-  readonly inputs: readonly WireObject[];
+  readonly inputs: readonly StoredObject[];
 }
 
 export function ticketBytesMax(ticket: Ticket): number {
@@ -62,10 +69,20 @@ export function readTicket(reader: ByteReader): Ticket {
   const deadlineMs = reader.f64();
   const queuedAtMs = reader.f64();
   const count = reader.u32();
-  const inputs: WireObject[] = [];
+  const inputs: StoredObject[] = [];
   for (let i = 0; i < count; i++) inputs.push(readObject(reader));
   return {
-    sessionNo, session, id, function: functionIndex, fence, attempt, tableVersion,
-    inline: (flags & 1) !== 0, wantsResult: (flags & 2) !== 0, deadlineMs, queuedAtMs, inputs,
+    sessionNo,
+    session,
+    id,
+    function: functionIndex,
+    fence,
+    attempt,
+    tableVersion,
+    inline: (flags & 1) !== 0,
+    wantsResult: (flags & 2) !== 0,
+    deadlineMs,
+    queuedAtMs,
+    inputs,
   };
 }

@@ -109,7 +109,9 @@ export class Tickets {
   /**
    * Claims the oldest offer whose function `accepts`. The caller decodes it, writes its record, then calls `done`.
    */
-  claim(accepts: (functionIndex: number) => boolean): { slot: number; body: Buffer; block: TicketBlock | undefined } | undefined {
+  claim(
+    accepts: (functionIndex: number) => boolean,
+  ): { slot: number; body: Buffer; block: TicketBlock | undefined } | undefined {
     const words = this.#words;
     while (Atomics.load(words, READY_COUNT) > 0) {
       let best = -1;
@@ -210,6 +212,24 @@ export class Tickets {
         });
       }
       this.done(slot);
+    }
+    return blocks;
+  }
+
+  /** Bodies in the object store of everything that is on offer or being read. */
+  blocks(): TicketBlock[] {
+    const words = this.#words;
+    const blocks: TicketBlock[] = [];
+    for (let slot = 0; slot < TICKET_SLOTS; slot++) {
+      const at = this.#at(slot);
+      const state = Atomics.load(words, at) & 3;
+      const segment = words[at + W_SEGMENT] as number;
+      if ((state !== READY && state !== CLAIMED) || segment < 0) continue;
+      blocks.push({
+        segment,
+        offset: this.#floats[at / 2 + W_OFFSET_F64] as number,
+        size: this.#floats[at / 2 + W_SIZE_F64] as number,
+      });
     }
     return blocks;
   }

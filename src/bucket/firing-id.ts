@@ -1,7 +1,7 @@
 // Names of invocations: 64 bits, the same in every re-execution of the same session.
 
-import { type Hash64, hashInts, hashText } from '../../base/index.ts';
-import type { WireObject } from './wire-object.ts';
+import { type Hash64, hashInts, hashText } from '../base/index.ts';
+import type { StoredObject } from './stored-object.ts';
 
 /** Entry `index` of a session. */
 export function entryId(session: string, index: number): Hash64 {
@@ -13,7 +13,7 @@ export function entryId(session: string, index: number): Hash64 {
  * Successor that one object fires by a trigger: (bucket, trigger, object) and the place in the trigger's `run` list.
  * `inSession` keeps equal objects of different sessions apart only through their producers, which are unique in a session.
  */
-export function objectFiringId(object: WireObject, trigger: number, run: number): Hash64 {
+export function objectFiringId(object: StoredObject, trigger: number, run: number): Hash64 {
   const where = object.bucket * 0x1_0000 + trigger * 0x100 + run;
   if (object.name === undefined) return hashInts(object.producer.hi, object.producer.lo, object.step + 1, where);
   const hash = hashText(object.name, object.bucket, trigger);

@@ -1,14 +1,14 @@
 // An object as it travels between instances and host of one app host: names, and its bytes or where they lie.
 
-import { type Hash64, hexOf } from '../../base/index.ts';
-import { SHARED_PAGE_OBJECT_BYTES_MAX, type SlabRef } from '../../bucket/index.ts';
-import { CONTENT_BYTES, CONTENT_JSON } from '../../protocol/index.ts';
+import { type Hash64, hexOf } from '../base/index.ts';
+import { CONTENT_BYTES, CONTENT_JSON } from '../protocol/index.ts';
 import { type ByteReader, type ByteWriter, textBytesMax } from './bytes.ts';
+import type { SlabRef } from './slab.ts';
 
 /** Bytes inside the message (JSON may still be a string), or a place in the object store. */
-export type WireContent = string | Uint8Array | SlabRef;
+export type StoredContent = string | Uint8Array | SlabRef;
 
-export interface WireObject {
+export interface StoredObject {
   /** Index into the app's buckets. */
   readonly bucket: number;
   /** Undefined: `<invocation>.<step>`. */
@@ -20,34 +20,38 @@ export interface WireObject {
   /** Session that made it; undefined: the session that the message is about. */
   readonly session: string | undefined;
   readonly contentType: string;
-  readonly content: WireContent;
+  readonly content: StoredContent;
   /** The place belongs to another object: it is not freed with this one. */
   readonly alias?: boolean;
   /** Checksum at sending time when `dev` verifies; 0 = none. */
   readonly checksum?: number;
 }
 
-export function nameOf(object: WireObject): string {
+export function nameOf(object: StoredObject): string {
   return object.name ?? `${hexOf(object.producer)}.${object.step}`;
 }
 
-export function isSlabRef(content: WireContent): content is SlabRef {
+export function isSlabRef(content: StoredContent): content is SlabRef {
   return typeof content === 'object' && !(content instanceof Uint8Array);
 }
 
 /** Size in bytes; of a string its UTF-8 size. */
-export function sizeOf(object: WireObject): number {
+export function sizeOf(object: StoredObject): number {
   const { content } = object;
   if (typeof content === 'string') return Buffer.byteLength(content);
   return content instanceof Uint8Array ? content.length : content.size;
 }
 
 /** Upper bound of what `writeObject` writes. */
-export function objectBytesMax(object: WireObject): number {
+export function objectBytesMax(object: StoredObject): number {
   const { content } = object;
   const body = typeof content === 'string' ? content.length * 3 : content instanceof Uint8Array ? content.length : 0;
   return (
-    64 + textBytesMax(object.name) + textBytesMax(object.group) + textBytesMax(object.session) + body +
+    64 +
+    textBytesMax(object.name) +
+    textBytesMax(object.group) +
+    textBytesMax(object.session) +
+    body +
     (object.contentType === CONTENT_JSON ? 0 : textBytesMax(object.contentType))
   );
 }
@@ -59,7 +63,7 @@ const CONTENT_INLINE = 0;
 const CONTENT_SLAB = 1;
 const CONTENT_ALIAS = 2;
 
-export function writeObject(writer: ByteWriter, object: WireObject): void {
+export function writeObject(writer: ByteWriter, object: StoredObject): void {
   writer.u32(object.bucket);
   writer.u32(object.producer.hi);
   writer.u32(object.producer.lo);
@@ -90,7 +94,7 @@ export function writeObject(writer: ByteWriter, object: WireObject): void {
   }
 }
 
-export function readObject(reader: ByteReader): WireObject {
+export function readObject(reader: ByteReader): StoredObject {
   const bucket = reader.u32();
   const hi = reader.u32();
   const lo = reader.u32();
@@ -102,15 +106,18 @@ export function readObject(reader: ByteReader): WireObject {
   const type = reader.u8();
   const contentType = type === TYPE_JSON ? CONTENT_JSON : type === TYPE_BYTES ? CONTENT_BYTES : (reader.text() ?? '');
   const kind = reader.u8();
-  const content: WireContent =
-    kind === CONTENT_INLINE
-      ? reader.bytes()
-      : { segment: reader.u32(), offset: reader.f64(), size: reader.f64() };
+  const content: StoredContent =
+    kind === CONTENT_INLINE ? reader.bytes() : { segment: reader.u32(), offset: reader.f64(), size: reader.f64() };
   return {
-    bucket, name, producer: { hi, lo }, step, group, session, contentType, content, checksum,
+    bucket,
+    name,
+    producer: { hi, lo },
+    step,
+    group,
+    session,
+    contentType,
+    content,
+    checksum,
     alias: kind === CONTENT_ALIAS,
   };
 }
-
-/** Small places share pages: freeing needs to know which kind it was. */
-export const SMALL_OBJECT_BYTES_MAX = SHARED_PAGE_OBJECT_BYTES_MAX;

@@ -1,6 +1,6 @@
 // Names as small integers: host and instances build the same table from the same manifest, so records carry indexes.
 
-import { CALL_BUCKET, INPUT_BUCKET, type Manifest, OUTPUT_BUCKET, type TriggerSpec } from '../../protocol/index.ts';
+import { CALL_BUCKET, INPUT_BUCKET, type Manifest, OUTPUT_BUCKET, type TriggerSpec } from '../protocol/index.ts';
 
 export interface FunctionRow {
   readonly index: number;

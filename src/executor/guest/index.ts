@@ -1,0 +1,1 @@
+export { Runner, type RunnerPorts } from './runner.ts';

@@ -1,0 +1,12 @@
+/** While anything runs, rings are read and deadlines checked at least this often, rung or not. */
+export const WATCH_MS = 100;
+/** Start-to-start samples per function for the percentiles of `stats`. */
+export const HOP_SAMPLES_MAX = 1_000;
+/** Blobs of one frame from the server. */
+export const FRAME_BYTES_MAX = 4 * 1024 * 1024 * 1024;
+/** Log lines of one message to the server. */
+export const LOGS_PER_MESSAGE_MAX = 200;
+/** Requests to the server that wait for an answer. */
+export const SERVER_REQUESTS_MAX = 100_000;
+/** Bytes of one object that are sent to the server in one answer without `range`. */
+export const PREWARMED_INSTANCES = 2;

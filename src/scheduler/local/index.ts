@@ -1,0 +1,10 @@
+export type { MadeFiring, SessionEffect, SessionEvent, Which } from './events.ts';
+export {
+  ABORT_GRACE_MS,
+  ENDED_INVOCATIONS_MAX,
+  ENDED_SESSIONS_MAX,
+  TRACE_INVOCATIONS_MAX,
+} from './limits.ts';
+export { type Instance, type InstanceState, LocalScheduler, type SchedulerEffect, type SchedulerEvent } from './local-scheduler.ts';
+export { type AttemptRecord, findInvocation, type Invocation, invocationsOf, type Place, type Session } from './session.ts';
+export { SessionMachine } from './session-machine.ts';

@@ -1,0 +1,36 @@
+import { assert } from '../../base/index.ts';
+
+/** How often an attempt whose instance was lost is tried again, whatever `retries` says (interface.md 5). */
+export const LOST_RETRIES_MAX = 3;
+/** Names of ended sessions whose trace is kept for `antrail trace`; the oldest goes first. */
+export const ENDED_SESSIONS_MAX = 2_000;
+/** Invocations of those sessions, all together. */
+export const ENDED_INVOCATIONS_MAX = 100_000;
+/** Invocations that one trace answer lists. */
+export const TRACE_INVOCATIONS_MAX = 10_000;
+/** Objects of one session. Beyond it a sender fails; nothing that was sent is lost. */
+export const SESSION_OBJECTS_MAX = 5_000_000;
+/** Final failures that a session's end carries; the count goes on. */
+export const FAILURES_MAX = 100;
+/** An open session without a stated limit ends after this long without anything (interface.md 2). */
+export const IDLE_TIMEOUT_MS_DEFAULT = 600_000;
+/** A back-off is spread by up to this share of itself, so that retries do not come in step. */
+export const BACKOFF_JITTER = 0.5;
+/** A handler that was aborted has this long to return before its instance is replaced. */
+export const ABORT_GRACE_MS = 500;
+/** Work waits this long for an instance that is about to be free before another one is started. */
+export const START_AFTER_MS = 5;
+/** Instances of a pool that stay when nothing runs. */
+export const RESERVE_INSTANCES = 2;
+/** An instance above the reserve that was idle for this long goes. */
+export const KEEP_ALIVE_MS = 60_000;
+/** Pause before an instance that died while it started is started again: doubles from the first to the second. */
+export const START_BACKOFF_MIN_MS = 50;
+export const START_BACKOFF_MAX_MS = 5_000;
+/** After this many starts in a row that failed, what waits for the pool is told so. */
+export const START_FAILURES_MAX = 5;
+/** Offers of the host per instance that wait in shared memory; the rest keeps its order in the queue. */
+export const OFFERS_PER_INSTANCE = 2;
+
+assert(START_BACKOFF_MIN_MS < START_BACKOFF_MAX_MS, 'a back-off grows');
+assert(ENDED_SESSIONS_MAX <= ENDED_INVOCATIONS_MAX, 'each kept session has at least one invocation');

@@ -1,0 +1,383 @@
+// Local scheduler of one app host: what waits, what is on offer, which instances there are.
+//
+// Owns: the queues of waiting invocations, how many of them are on offer to be claimed, the life of instances.
+// Does not own: sessions and attempts (SessionMachine), the slots themselves (driver), placement across nodes.
+//
+// LS1. What waits is in the queue or on offer, never both; an invocation leaves by being claimed or withdrawn.
+// LS2. Nothing is bound to an instance before it is claimed: whatever is free first takes the oldest (design 2.3).
+// LS3. Instances never exceed the limit; each start and each retirement says why.
+// LS4. An instance that dies while it starts is started again after a back-off, and never blocks what others can run.
+
+import { assert, type ErrorData, type Prng, unreachable } from '../../base/index.ts';
+import {
+  BACKOFF_JITTER,
+  KEEP_ALIVE_MS,
+  OFFERS_PER_INSTANCE,
+  RESERVE_INSTANCES,
+  START_AFTER_MS,
+  START_BACKOFF_MAX_MS,
+  START_BACKOFF_MIN_MS,
+  START_FAILURES_MAX,
+} from './limits.ts';
+import type { Invocation } from './session.ts';
+import { WaitQueue } from './wait-queue.ts';
+
+/**
+ *   starting ──ready──▶ idle ◀──▶ busy
+ *      │                 │          │
+ *      └──────▶ gone ◀───┴── draining
+ */
+export type InstanceState = 'starting' | 'idle' | 'busy' | 'draining' | 'gone';
+
+export interface Instance {
+  readonly slot: number;
+  readonly id: string;
+  readonly pool: string;
+  readonly startedAtMs: number;
+  readonly whyStarted: string;
+  state: InstanceState;
+  /** Attempts that run on it, overtaken ones that have not returned yet included. */
+  running: number;
+  useCount: number;
+  idleSinceMs: number;
+}
+
+export type SchedulerEvent =
+  | { readonly type: 'waiting'; readonly invocation: Invocation }
+  | { readonly type: 'withdrawn'; readonly invocation: Invocation }
+  /** An instance has begun an attempt, of an offer or of what it had made itself; undefined: of something overtaken. */
+  | { readonly type: 'claimed'; readonly invocation: Invocation | undefined; readonly slot: number }
+  | { readonly type: 'attempt-over'; readonly slot: number }
+  /** There was no slot for it; it keeps its turn. */
+  | { readonly type: 'offer-refused'; readonly invocation: Invocation }
+  /** It was on offer and is lost or taken back; the session machine decides what comes next. */
+  | { readonly type: 'offer-ended'; readonly invocation: Invocation }
+  /** Instances of the pool have that many offers of their own that nobody has claimed. */
+  | { readonly type: 'demand'; readonly pool: string; readonly offers: number }
+  | { readonly type: 'instance-ready'; readonly slot: number }
+  | { readonly type: 'instance-gone'; readonly slot: number; readonly error: ErrorData | undefined }
+  | { readonly type: 'time-passed' };
+
+export type SchedulerEffect =
+  | { readonly type: 'offer'; readonly invocation: Invocation }
+  | { readonly type: 'start-instance'; readonly instance: Instance }
+  | { readonly type: 'retire'; readonly instance: Instance; readonly why: string }
+  /** No instance of the pool can be started: what waits for it fails with this. */
+  | { readonly type: 'pool-broken'; readonly pool: string; readonly error: ErrorData };
+
+interface Pool {
+  readonly name: string;
+  readonly queue: WaitQueue;
+  /** On offer by the host, in slots. */
+  readonly offered: Set<Invocation>;
+  readonly instances: Set<Instance>;
+  /** Since when something waits without an instance to take it; -1 = nothing does. */
+  waitsSinceMs: number;
+  startFailures: number;
+  startNotBeforeMs: number;
+}
+
+export interface LocalSchedulerOptions {
+  readonly instancesMax: number;
+  /** Names of the pools. */
+  readonly pools: readonly string[];
+  /** Instances started ahead in the first pool. */
+  readonly reserve?: number;
+}
+
+export class LocalScheduler {
+  readonly #options: LocalSchedulerOptions;
+  readonly #random: Prng;
+  readonly #pools = new Map<string, Pool>();
+  readonly #bySlot: (Instance | undefined)[] = [];
+  #instanceCount = 0;
+  #nextInstance = 1;
+  #effects: SchedulerEffect[] = [];
+  #nowMs = 0;
+
+  constructor(options: LocalSchedulerOptions, random: Prng) {
+    this.#options = options;
+    this.#random = random;
+    for (const name of options.pools) {
+      this.#pools.set(name, {
+        name,
+        queue: new WaitQueue(),
+        offered: new Set(),
+        instances: new Set(),
+        waitsSinceMs: -1,
+        startFailures: 0,
+        startNotBeforeMs: 0,
+      });
+    }
+  }
+
+  handle(event: SchedulerEvent, nowMs: number): SchedulerEffect[] {
+    this.#effects = [];
+    this.#nowMs = nowMs;
+    switch (event.type) {
+      case 'waiting': {
+        const pool = this.#pool(event.invocation.row.pool);
+        pool.queue.push(event.invocation);
+        this.#feed(pool);
+        break;
+      }
+      case 'withdrawn': {
+        const pool = this.#pool(event.invocation.row.pool);
+        if (!pool.offered.delete(event.invocation)) pool.queue.withdrawn(event.invocation);
+        this.#feed(pool);
+        break;
+      }
+      case 'claimed': {
+        const instance = this.#bySlot[event.slot];
+        if (instance !== undefined) {
+          instance.running++;
+          instance.useCount++;
+          if (instance.state === 'idle') instance.state = 'busy';
+        }
+        if (event.invocation === undefined) break;
+        const pool = this.#pool(event.invocation.row.pool);
+        if (pool.offered.delete(event.invocation)) this.#feed(pool);
+        break;
+      }
+      case 'attempt-over': {
+        const instance = this.#bySlot[event.slot];
+        if (instance !== undefined && --instance.running === 0) {
+          if (instance.state === 'busy') instance.state = 'idle';
+          instance.idleSinceMs = nowMs;
+        }
+        break;
+      }
+      case 'offer-refused': {
+        const pool = this.#pool(event.invocation.row.pool);
+        // It goes to the back of its class: slots are full of older offers of instances.
+        if (pool.offered.delete(event.invocation)) pool.queue.push(event.invocation);
+        break;
+      }
+      case 'offer-ended':
+        this.#pool(event.invocation.row.pool).offered.delete(event.invocation);
+        break;
+      case 'demand':
+        this.#demand(this.#pool(event.pool), event.offers);
+        break;
+      case 'instance-ready':
+        this.#ready(event.slot);
+        break;
+      case 'instance-gone':
+        this.#gone(event.slot, event.error);
+        break;
+      case 'time-passed':
+        this.#timePassed();
+        break;
+      default:
+        unreachable(event, 'SchedulerEvent');
+    }
+    return this.#effects;
+  }
+
+  /** Starts an instance without waiting for demand. @returns undefined when the limit is reached. */
+  prewarm(pool: string, why: string, nowMs: number): SchedulerEffect[] {
+    this.#effects = [];
+    this.#nowMs = nowMs;
+    this.#startInstance(this.#pool(pool), why);
+    return this.#effects;
+  }
+
+  instance(slot: number): Instance | undefined {
+    return this.#bySlot[slot];
+  }
+
+  *instances(): Generator<Instance> {
+    for (const instance of this.#bySlot) if (instance !== undefined) yield instance;
+  }
+
+  /** Entries of sessions that have not begun. */
+  get waitingEntries(): number {
+    let sum = 0;
+    for (const pool of this.#pools.values()) sum += pool.queue.entryCount + countEntries(pool.offered);
+    return sum;
+  }
+
+  get waiting(): number {
+    let sum = 0;
+    for (const pool of this.#pools.values()) sum += pool.queue.size + pool.offered.size;
+    return sum;
+  }
+
+  whyKept(instance: Instance): string {
+    if (instance.state === 'starting') return 'it is starting';
+    if (instance.state === 'draining') return 'it ends when its attempts have ended';
+    if (instance.running > 0) return `it runs ${instance.running} attempt(s)`;
+    const pool = this.#pool(instance.pool);
+    if (pool.instances.size <= RESERVE_INSTANCES) return `reserve of ${RESERVE_INSTANCES} per pool`;
+    return `idle for less than ${KEEP_ALIVE_MS / 1000} s`;
+  }
+
+  /** Monotonic ms; undefined when nothing is timed. */
+  nextTimerMs(): number | undefined {
+    let next: number | undefined;
+    const earlier = (at: number) => {
+      if (next === undefined || at < next) next = at;
+    };
+    for (const pool of this.#pools.values()) {
+      if (pool.waitsSinceMs >= 0 && this.#mayStart(pool)) {
+        earlier(Math.max(pool.waitsSinceMs + START_AFTER_MS, pool.startNotBeforeMs));
+      }
+      if (pool.instances.size > RESERVE_INSTANCES) {
+        for (const instance of pool.instances) {
+          if (instance.state === 'idle') earlier(instance.idleSinceMs + KEEP_ALIVE_MS);
+        }
+      }
+    }
+    return next;
+  }
+
+  checkInvariants(): void {
+    let count = 0;
+    for (const pool of this.#pools.values()) {
+      count += pool.instances.size;
+      for (const invocation of pool.offered) assert(invocation.place === 'queued', 'what is on offer is queued (LS1)');
+    }
+    assert(count === this.#instanceCount && count <= this.#options.instancesMax, 'instances are within the limit (LS3)');
+  }
+
+  /** Puts as much on offer as instances could take soon; the rest keeps its order in the queue. */
+  #feed(pool: Pool): void {
+    const room = Math.max(1, pool.instances.size) * OFFERS_PER_INSTANCE;
+    while (pool.offered.size < room) {
+      const invocation = pool.queue.shift();
+      if (invocation === undefined) break;
+      pool.offered.add(invocation);
+      this.#effects.push({ type: 'offer', invocation });
+    }
+    if (pool.queue.size + pool.offered.size === 0) pool.waitsSinceMs = -1;
+    else this.#wait(pool);
+  }
+
+  /** Something waits: if no instance is idle, time runs until another one is started. */
+  #wait(pool: Pool): void {
+    if (idle(pool)) {
+      pool.waitsSinceMs = -1;
+      return;
+    }
+    if (pool.waitsSinceMs < 0) pool.waitsSinceMs = this.#nowMs;
+    // Without any instance there is nothing to wait for.
+    if (pool.instances.size === 0 && this.#nowMs >= pool.startNotBeforeMs) {
+      this.#startInstance(pool, 'first work of its pool');
+    }
+  }
+
+  #demand(pool: Pool, offers: number): void {
+    if (offers > 0) this.#wait(pool);
+    else if (waiting(pool) === 0) pool.waitsSinceMs = -1;
+  }
+
+  #mayStart(pool: Pool): boolean {
+    return this.#instanceCount < this.#options.instancesMax && starting(pool) < Math.max(1, waiting(pool));
+  }
+
+  #timePassed(): void {
+    for (const pool of this.#pools.values()) {
+      if (
+        pool.waitsSinceMs >= 0 &&
+        this.#nowMs >= Math.max(pool.waitsSinceMs + START_AFTER_MS, pool.startNotBeforeMs) &&
+        this.#mayStart(pool)
+      ) {
+        const count = waiting(pool);
+        this.#startInstance(pool, `${count} waited ${START_AFTER_MS} ms and no instance was free`);
+        pool.waitsSinceMs = this.#nowMs;
+      }
+      if (pool.instances.size <= RESERVE_INSTANCES) continue;
+      for (const instance of pool.instances) {
+        if (pool.instances.size <= RESERVE_INSTANCES) break;
+        if (instance.state !== 'idle' || this.#nowMs < instance.idleSinceMs + KEEP_ALIVE_MS) continue;
+        instance.state = 'draining';
+        this.#effects.push({ type: 'retire', instance, why: `idle for ${KEEP_ALIVE_MS / 1000} s` });
+        break;
+      }
+    }
+  }
+
+  #startInstance(pool: Pool, whyStarted: string): void {
+    if (this.#instanceCount >= this.#options.instancesMax) return;
+    let slot = this.#bySlot.indexOf(undefined);
+    if (slot < 0) slot = this.#bySlot.length;
+    const instance: Instance = {
+      slot,
+      id: `i${this.#nextInstance++}`,
+      pool: pool.name,
+      startedAtMs: this.#nowMs,
+      whyStarted,
+      state: 'starting',
+      running: 0,
+      useCount: 0,
+      idleSinceMs: this.#nowMs,
+    };
+    this.#bySlot[slot] = instance;
+    this.#instanceCount++;
+    pool.instances.add(instance);
+    this.#effects.push({ type: 'start-instance', instance });
+  }
+
+  #ready(slot: number): void {
+    const instance = this.#bySlot[slot];
+    if (instance === undefined || instance.state !== 'starting') return;
+    instance.state = instance.running > 0 ? 'busy' : 'idle';
+    instance.idleSinceMs = this.#nowMs;
+    const pool = this.#pool(instance.pool);
+    pool.startFailures = 0;
+    pool.startNotBeforeMs = 0;
+    this.#feed(pool);
+  }
+
+  #gone(slot: number, error: ErrorData | undefined): void {
+    const instance = this.#bySlot[slot];
+    if (instance === undefined) return;
+    const pool = this.#pool(instance.pool);
+    this.#bySlot[slot] = undefined;
+    this.#instanceCount--;
+    pool.instances.delete(instance);
+    const failedToStart = instance.state === 'starting';
+    instance.state = 'gone';
+    if (failedToStart) {
+      // (LS4)
+      pool.startFailures++;
+      const base = Math.min(START_BACKOFF_MAX_MS, START_BACKOFF_MIN_MS * 2 ** (pool.startFailures - 1));
+      pool.startNotBeforeMs = this.#nowMs + base * (1 + BACKOFF_JITTER * this.#random.float());
+      if (pool.startFailures >= START_FAILURES_MAX && pool.instances.size === 0) {
+        this.#effects.push({
+          type: 'pool-broken',
+          pool: pool.name,
+          error: error ?? { code: 'E_NODE_LOST', message: 'its instances end before they are ready' },
+        });
+      }
+    }
+    this.#feed(pool);
+  }
+
+  #pool(name: string): Pool {
+    const pool = this.#pools.get(name);
+    assert(pool !== undefined, 'a function names a pool of this host');
+    return pool;
+  }
+}
+
+function idle(pool: Pool): boolean {
+  for (const instance of pool.instances) if (instance.state === 'idle') return true;
+  return false;
+}
+
+function starting(pool: Pool): number {
+  let count = 0;
+  for (const instance of pool.instances) if (instance.state === 'starting') count++;
+  return count;
+}
+
+function waiting(pool: Pool): number {
+  return pool.queue.size + pool.offered.size;
+}
+
+function countEntries(offered: ReadonlySet<Invocation>): number {
+  let count = 0;
+  for (const one of offered) if (one.firing === undefined && one.attempts === 0) count++;
+  return count;
+}

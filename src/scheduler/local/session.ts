@@ -1,0 +1,123 @@
+// Records of a running session. Owned and changed by SessionMachine alone; others read.
+
+import type { ErrorData, Hash64 } from '../../base/index.ts';
+import type { AppTables, FunctionRow, StoredObject } from '../../bucket/index.ts';
+import type { AttemptOutcome, StartKind } from '../../protocol/index.ts';
+import type { TriggerMachine } from '../../trigger/index.ts';
+
+/**
+ * Where an invocation is; it is in exactly one place (SM1).
+ *
+ *   queued ──offered/kept──▶ held ──▶ running ──▶ ended
+ *     ▲                        │         │
+ *     └──────── backoff ◀──────┴─────────┘   (attempt failed, timed out or lost)
+ */
+export type Place = 'queued' | 'held' | 'running' | 'backoff' | 'ended';
+
+export interface AttemptRecord {
+  readonly n: number;
+  readonly slot: number;
+  readonly instance: string;
+  readonly start: StartKind;
+  readonly queuedAtMs: number;
+  readonly startedAtMs: number;
+  endedAtMs: number;
+  outcome: AttemptOutcome;
+}
+
+export interface Invocation {
+  readonly session: Session;
+  readonly id: Hash64;
+  readonly row: FunctionRow;
+  /** Undefined for an entry. */
+  readonly firing: { readonly bucket: number; readonly trigger: string; readonly index: string } | undefined;
+  readonly parent: Hash64 | undefined;
+  readonly wantsResult: boolean;
+  inputs: readonly StoredObject[];
+  out: StoredObject[];
+  place: Place;
+  /** Of the instance that holds or runs it; -1 = none. */
+  slot: number;
+  fence: number;
+  /** Attempts begun. */
+  attempts: number;
+  failures: number;
+  losses: number;
+  queuedAtMs: number;
+  startedAtMs: number;
+  /** Successors are made by the host: a re-execution, or a suspect. */
+  hostEvaluates: boolean;
+  /** What a send of it was refused for; its attempt fails with this. */
+  sendError: ErrorData | undefined;
+  history: AttemptRecord[];
+  /** Another invocation of the session whose `lo` is equal. */
+  next: Invocation | undefined;
+}
+
+export interface FinalFailure {
+  readonly invocation: string;
+  readonly function: string;
+  readonly error: ErrorData;
+}
+
+export interface Session {
+  readonly no: number;
+  readonly id: string;
+  readonly run: number;
+  readonly durable: boolean;
+  readonly priority: number;
+  /** Monotonic ms; 0 = none. */
+  readonly deadlineMs: number;
+  readonly tables: AppTables;
+  readonly startedAtMs: number;
+  readonly invocations: Map<number, Invocation>;
+  invocationCount: number;
+  readonly entries: Invocation[];
+  /** Every object of the session, as it came. */
+  readonly objects: StoredObject[];
+  /** Objects with a chosen name: bucket index → name → who made it. */
+  readonly named: Map<number, Map<string, StoredObject>>;
+  /** Triggers with state: key is bucket × 65536 + trigger. */
+  readonly triggers: Map<number, TriggerMachine>;
+  /** Where the objects of those triggers' keys are. */
+  readonly heldObjects: Map<number, Map<string, StoredObject>>;
+  /** When each of them is next due, as far as it is in the timer queue. */
+  readonly timedAtMs: Map<number, number>;
+  /** Invocations that have not ended. */
+  live: number;
+  /** Of those, how many run on an instance. */
+  running: number;
+  /** Copies and persisted objects whose owner has not answered yet: seq → sender. */
+  readonly acks: Map<number, Invocation | undefined>;
+  nextAck: number;
+  outputs: number;
+  result: StoredObject | undefined;
+  firstError: ErrorData | undefined;
+  readonly failures: FinalFailure[];
+  bytes: number;
+  firings: number;
+  attempts: number;
+  meteredMs: number;
+  open: { readonly idleTimeoutMs: number; closed: boolean; idleSinceMs: number } | undefined;
+  /** `ending`: its end was told, but attempts still run and use its objects. */
+  state: 'running' | 'ending' | 'ended';
+  endedAtMs: number;
+}
+
+export function findInvocation(session: Session, id: Hash64): Invocation | undefined {
+  let invocation = session.invocations.get(id.lo);
+  while (invocation !== undefined && invocation.id.hi !== id.hi) invocation = invocation.next;
+  return invocation;
+}
+
+export function addInvocation(session: Session, invocation: Invocation): void {
+  invocation.next = session.invocations.get(invocation.id.lo);
+  session.invocations.set(invocation.id.lo, invocation);
+  session.invocationCount++;
+}
+
+export function* invocationsOf(session: Session): Generator<Invocation> {
+  for (const first of session.invocations.values()) {
+    for (let one: Invocation | undefined = first; one !== undefined; one = one.next) yield one;
+  }
+}
