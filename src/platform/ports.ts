@@ -99,8 +99,11 @@ export interface ProcessHost {
 
 /** Ordered frames between two processes. */
 export interface Channel {
-  /** Never blocks; what is sent in one turn goes out in one write. Dropped when closed. Large blobs are not copied. */
-  send(header: unknown, blobs?: readonly Uint8Array[]): void;
+  /**
+   * Never blocks; what is sent in one turn goes out in one write. Dropped when closed. Large blobs are not copied:
+   * `onWritten` says when they may change (also when they were dropped).
+   */
+  send(header: unknown, blobs?: readonly Uint8Array[], onWritten?: () => void): void;
   /** At most one receiver, set before the turn ends in which the channel was handed over. */
   onMessage(receive: (header: unknown, blobs: readonly Uint8Array[]) => void): void;
   /** Once, whoever closed it. */

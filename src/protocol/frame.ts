@@ -65,7 +65,7 @@ export interface Frame {
 
 export interface FrameDecoderOptions {
   /** Memory for one blob of `size` bytes; asked once per blob when its header is complete. Default: ordinary memory. */
-  readonly allocate?: (header: unknown, index: number, size: number) => Uint8Array;
+  readonly allocate?: ((header: unknown, index: number, size: number) => Uint8Array) | undefined;
   /** Sum of the blobs of one frame; above it the connection is broken with E_PROTOCOL. */
   readonly blobBytesMax: number;
 }

@@ -79,8 +79,12 @@ export class Context {
     return this.#log;
   }
 
-  createObject(bucketName: string, nameOrContent: unknown, content?: unknown): EpheObject {
-    const named = arguments.length >= 3;
+  createObject(
+    bucketName: string,
+    ...rest: readonly [content: unknown] | readonly [name: unknown, content: unknown]
+  ): EpheObject {
+    const [nameOrContent, content] = rest;
+    const named = rest.length >= 2;
     if (named && nameOrContent !== undefined) checkName(nameOrContent, 'name');
     const name = named ? (nameOrContent as string | undefined) : undefined;
     return this.#runner.createObject(this.#attempt, this.#bucket(bucketName), name, named ? content : nameOrContent);

@@ -6,9 +6,11 @@ import type { Runner } from './runner.ts';
 export function createLog(runner: Runner, attempt: Attempt | undefined): Log {
   const info: Log['info'] = (message, fields) => runner.log('info', message, fields, attempt);
   return Object.assign((message: string, fields?: Readonly<Record<string, unknown>>) => info(message, fields), {
-    debug: (message: string, fields?: Readonly<Record<string, unknown>>) => runner.log('debug', message, fields, attempt),
+    debug: (message: string, fields?: Readonly<Record<string, unknown>>) =>
+      runner.log('debug', message, fields, attempt),
     info,
     warn: (message: string, fields?: Readonly<Record<string, unknown>>) => runner.log('warn', message, fields, attempt),
-    error: (message: string, fields?: Readonly<Record<string, unknown>>) => runner.log('error', message, fields, attempt),
+    error: (message: string, fields?: Readonly<Record<string, unknown>>) =>
+      runner.log('error', message, fields, attempt),
   });
 }

@@ -21,7 +21,10 @@ async function begin(): Promise<void> {
   const module = (await import(boot.main)) as { default?: unknown };
   const app = module.default;
   if (!isApp(app)) {
-    throw new PlatformError('E_APP_INVALID', "the bundle's default export is not an app: export default app(name, {…})");
+    throw new PlatformError(
+      'E_APP_INVALID',
+      "the bundle's default export is not an app: export default app(name, {…})",
+    );
   }
   const loadedAtMs = monotonicMs();
   const runner = new Runner(boot, app, {

@@ -458,7 +458,11 @@ export class Runner {
   }
 
   #pumpAndDoze(): void {
-    while (this.#takeOne()) if (!this.#mayAcceptMore()) return this.#afterTurn();
+    while (this.#takeOne()) {
+      if (this.#mayAcceptMore()) continue;
+      this.#afterTurn();
+      return;
+    }
     if (this.#sleeping || this.#retiring) return;
     if (this.#bells.sleep(this.boot.slot, this.#hasOffers, this.#wake)) this.#sleeping = true;
     // What is on offer may be of functions that this instance cannot take now: whoever ends first looks again.
@@ -728,7 +732,7 @@ export class Runner {
 
   #validated(attempt: Attempt): unknown {
     const input = attempt.inputs[0];
-    const validator = this.#app.functions[attempt.row.name]?.options['input'];
+    const validator = this.#app.functions[attempt.row.name]?.options.input;
     const external =
       input !== undefined && (input.wire.bucket === INPUT_BUCKET_INDEX || input.wire.bucket === CALL_BUCKET_INDEX);
     if (!isValidator(validator) || (input !== undefined && !external)) return this.#invoke(attempt);
@@ -768,8 +772,11 @@ export class Runner {
       const validator =
         message.function === undefined
           ? this.#app.buckets[message.bucket ?? '']?.schema
-          : this.#app.functions[message.function]?.options['input'];
-      if (!isValidator(validator)) return answer();
+          : this.#app.functions[message.function]?.options.input;
+      if (!isValidator(validator)) {
+        answer();
+        return;
+      }
       const what =
         message.function === undefined ? `the object for bucket ${message.bucket}` : `the input of ${message.function}`;
       const text = Buffer.from(message.bytes.buffer, message.bytes.byteOffset, message.bytes.byteLength);

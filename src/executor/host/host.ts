@@ -11,8 +11,8 @@
 import { type ErrorData, nearMiss, PlatformError, Prng, toErrorData } from '../../base/index.ts';
 import {
   type AppTables,
-  buildTables,
   ByteWriter,
+  buildTables,
   createSlabMemory,
   isSlabRef,
   nameOf,
@@ -45,9 +45,17 @@ import {
   type SessionEvent,
   SessionMachine,
 } from '../../scheduler/local/index.ts';
-import { type EventRecord, type InstanceToHost, readRecord, TICKET_BYTES, type Ticket, ticketBytesMax, writeTicket } from '../shared/index.ts';
+import {
+  type EventRecord,
+  type InstanceToHost,
+  readRecord,
+  TICKET_BYTES,
+  type Ticket,
+  ticketBytesMax,
+  writeTicket,
+} from '../shared/index.ts';
 import { HopSamples } from './hop-samples.ts';
-import { Instances, type RunningInstance, HOST_OWNER } from './instances.ts';
+import { HOST_OWNER, Instances, type RunningInstance } from './instances.ts';
 import { LOGS_PER_MESSAGE_MAX, PREWARMED_INSTANCES, SERVER_REQUESTS_MAX, WATCH_MS } from './limits.ts';
 import type { HostPorts } from './ports.ts';
 import { EndedSessions, traceOf } from './trace.ts';
@@ -65,7 +73,10 @@ export class Host {
   readonly #ended = new EndedSessions();
   readonly #hops: HopSamples[];
   readonly #startKinds: Record<string, number> = {};
-  readonly #requests = new Map<number, (reply: ServerToHost & { type: 'reply' }, blobs: readonly Uint8Array[]) => void>();
+  readonly #requests = new Map<
+    number,
+    (reply: ServerToHost & { type: 'reply' }, blobs: readonly Uint8Array[]) => void
+  >();
   readonly #validations = new Map<number, (error: ErrorData | undefined) => void>();
   #tables: AppTables;
   #triggers: TriggersByBucket = {};
@@ -94,16 +105,29 @@ export class Host {
     this.#instances = new Instances(boot, manifest, this.#tables, this.#slab, ports, {
       onMessage: (running, message) => this.#fromInstance(running, message),
       onLine: (running, stream, line) =>
-        this.#log({ at: this.#iso(), level: stream === 'stdout' ? 'info' : 'error', message: line, instance: running.instance.id }),
+        this.#log({
+          at: this.#iso(),
+          level: stream === 'stdout' ? 'info' : 'error',
+          message: line,
+          instance: running.instance.id,
+        }),
       onExit: (running, error) => this.#instanceExited(running, error),
     });
   }
 
   /** Starts the first instance; `ready` or `load-failed` follows. */
   start(): void {
-    const entryPool = this.#tables.functionByName.get(this.#manifest.entry)?.pool ?? this.#tables.functions[0]?.pool ?? '';
+    const entryPool =
+      this.#tables.functionByName.get(this.#manifest.entry)?.pool ?? this.#tables.functions[0]?.pool ?? '';
     this.#schedule(this.#scheduler.prewarm(entryPool, 'first of its pool', this.#now()));
     this.#sleep();
+  }
+
+  /** Ends all instances; for who lives in the same process. */
+  stop(): void {
+    this.#cancelTimer?.();
+    this.#draining = true;
+    for (const running of this.#instances.all()) running.thread.terminate();
   }
 
   /** Memory for a blob of the server's: large ones go straight into the object store. */
@@ -143,7 +167,9 @@ export class Host {
       case 'session-close':
         this.#answer(message.requestId, () => {
           this.#drain();
-          this.#carryOut(this.#sessions.closeFromOutside(message.session, this.#bucketIndex(message.bucket), this.#clock()));
+          this.#carryOut(
+            this.#sessions.closeFromOutside(message.session, this.#bucketIndex(message.bucket), this.#clock()),
+          );
           return {};
         });
         break;
@@ -152,7 +178,9 @@ export class Host {
           this.#drain();
           const { names, count } = message;
           const join = { ...(names === undefined ? {} : { names }), ...(count === undefined ? {} : { count }) };
-          this.#carryOut(this.#sessions.joinFromOutside(message.session, this.#bucketIndex(message.bucket), join, this.#clock()));
+          this.#carryOut(
+            this.#sessions.joinFromOutside(message.session, this.#bucketIndex(message.bucket), join, this.#clock()),
+          );
           return {};
         });
         break;
@@ -234,6 +262,7 @@ export class Host {
     }
     if (refusal !== undefined) {
       for (const object of stored) this.#discard(object);
+      for (const unused of blobs.slice(blob)) this.#freeBlob(unused);
       this.#ports.send({
         type: 'session-ended',
         session: message.session,
@@ -324,6 +353,11 @@ export class Host {
       contentType: message.payload.contentType,
       bytes: Uint8Array.from(bytes),
     });
+    this.#freeBlob(bytes);
+  }
+
+  /** A blob that nobody stores. */
+  #freeBlob(bytes: Uint8Array): void {
     const ref = this.#slab.refOf(bytes);
     if (ref !== undefined) this.#slab.free(ref);
   }
@@ -333,7 +367,10 @@ export class Host {
     this.#drain();
     const session = this.#sessions.session(message.session);
     const bucket = this.#tables.bucketByName.get(message.bucket);
-    const object = session === undefined || bucket === undefined ? undefined : this.#sessions.object(session, bucket.index, message.name);
+    const object =
+      session === undefined || bucket === undefined
+        ? undefined
+        : this.#sessions.object(session, bucket.index, message.name);
     if (object === undefined) {
       const gone = session === undefined;
       this.#reply({
@@ -341,7 +378,10 @@ export class Host {
         requestId,
         error: gone
           ? { code: 'E_OBJECT_GONE', message: `session ${message.session} has ended: its objects were freed` }
-          : { code: 'E_OBJECT_UNKNOWN', message: `no object ${message.bucket}/${message.name} in session ${message.session}` },
+          : {
+              code: 'E_OBJECT_UNKNOWN',
+              message: `no object ${message.bucket}/${message.name} in session ${message.session}`,
+            },
       });
       return;
     }
@@ -424,7 +464,11 @@ export class Host {
       this.#instances.post(running.slot, {
         type: 'object',
         requestId,
-        error: { code: 'E_QUOTA_EXCEEDED', message: `${SERVER_REQUESTS_MAX} requests wait for the server`, retryAfterMs: 100 },
+        error: {
+          code: 'E_QUOTA_EXCEEDED',
+          message: `${SERVER_REQUESTS_MAX} requests wait for the server`,
+          retryAfterMs: 100,
+        },
       });
       return;
     }
@@ -479,7 +523,8 @@ export class Host {
 
   *#knownPlaces(): Generator<SlabRef> {
     for (const session of this.#sessions.sessions()) {
-      for (const object of session.objects) if (isSlabRef(object.content) && object.alias !== true) yield object.content;
+      for (const object of session.objects)
+        if (isSlabRef(object.content) && object.alias !== true) yield object.content;
     }
     for (const pool of this.#instances.pools.values()) yield* pool.tickets.blocks();
   }
@@ -528,7 +573,8 @@ export class Host {
       const record = readRecord(bytes);
       if (record.type === 'started' && this.#isUnheardOf(record)) {
         // (HO1)
-        if (depth < 64) for (const other of this.#instances.all()) if (other !== running) this.#drainOne(other, depth + 1);
+        if (depth < 64)
+          for (const other of this.#instances.all()) if (other !== running) this.#drainOne(other, depth + 1);
         bytes.at = at;
       }
       reader.advance();
@@ -546,7 +592,11 @@ export class Host {
     switch (record.type) {
       case 'started': {
         running.actual.push({
-          sessionNo: record.sessionNo, id: record.id, fence: record.fence, startedAtMs: record.atMs, replaceAtMs: 0,
+          sessionNo: record.sessionNo,
+          id: record.id,
+          fence: record.fence,
+          startedAtMs: record.atMs,
+          replaceAtMs: 0,
         });
         this.#actualCount++;
         this.#startKinds[record.start] = (this.#startKinds[record.start] ?? 0) + 1;
@@ -554,7 +604,9 @@ export class Host {
         const session = this.#sessions.sessionByNo(record.sessionNo);
         const invocation = session === undefined ? undefined : findInvocation(session, record.id);
         const counts = invocation !== undefined && invocation.fence === record.fence && invocation.place === 'running';
-        this.#schedule(this.#scheduler.handle({ type: 'claimed', invocation: counts ? invocation : undefined, slot }, this.#now()));
+        this.#schedule(
+          this.#scheduler.handle({ type: 'claimed', invocation: counts ? invocation : undefined, slot }, this.#now()),
+        );
         if (!counts) {
           this.#abort(slot, record, OVERTAKEN);
           return;
@@ -619,21 +671,35 @@ export class Host {
           this.#withdraw(effect.invocation);
           break;
         case 'abort':
-          this.#abort(effect.slot, { sessionNo: effect.invocation.session.no, id: effect.invocation.id, fence: effect.fence }, effect.error);
+          this.#abort(
+            effect.slot,
+            { sessionNo: effect.invocation.session.no, id: effect.invocation.id, fence: effect.fence },
+            effect.error,
+          );
           break;
         case 'output':
           this.#sendOut(effect.session, effect.object, (object, run) => ({
-            type: 'session-output', session: effect.session.id, run, object,
+            type: 'session-output',
+            session: effect.session.id,
+            run,
+            object,
           }));
           break;
         case 'copy-object':
           this.#sendOut(effect.session, effect.object, (object) => ({
-            type: 'bucket-object', session: effect.session.id, seq: effect.seq, object, durable: effect.session.durable,
+            type: 'bucket-object',
+            session: effect.session.id,
+            seq: effect.seq,
+            object,
+            durable: effect.session.durable,
           }));
           break;
         case 'persist':
           this.#sendOut(effect.session, effect.object, (object) => ({
-            type: 'object-persist', session: effect.session.id, seq: effect.seq, object,
+            type: 'object-persist',
+            session: effect.session.id,
+            seq: effect.seq,
+            object,
           }));
           break;
         case 'session-ended':
@@ -727,11 +793,20 @@ export class Host {
   }
 
   /** Tells the handler to stop; if it runs alone on its instance and does not, the instance is replaced. */
-  #abort(slot: number, which: { sessionNo: number; id: { hi: number; lo: number }; fence: number }, error: ErrorData): void {
+  #abort(
+    slot: number,
+    which: { sessionNo: number; id: { hi: number; lo: number }; fence: number },
+    error: ErrorData,
+  ): void {
     const running = this.#instances.at(slot);
     if (running === undefined) return;
     this.#instances.post(slot, {
-      type: 'abort', sessionNo: which.sessionNo, hi: which.id.hi, lo: which.id.lo, fence: which.fence, error,
+      type: 'abort',
+      sessionNo: which.sessionNo,
+      hi: which.id.hi,
+      lo: which.id.lo,
+      fence: which.fence,
+      error,
     });
     const actual = running.actual.find((one) => same(one, which));
     if (actual === undefined || actual.replaceAtMs > 0) return;
@@ -896,7 +971,10 @@ export class Host {
     if (actual.replaceAtMs > 0) {
       // Others on the same instance would pay for it: with `concurrency` the instance goes on as long as it answers.
       if (now >= actual.replaceAtMs && running.actual.length === 1) {
-        this.#instances.terminate(running, { code: 'E_TIMEOUT', message: 'its handler did not stop when it was told to' });
+        this.#instances.terminate(running, {
+          code: 'E_TIMEOUT',
+          message: 'its handler did not stop when it was told to',
+        });
       }
       return;
     }
@@ -994,4 +1072,3 @@ function unfiredOf(session: Session): { bucket: string; trigger: string; held: n
   }
   return unfired;
 }
-

@@ -4,7 +4,7 @@
 // Does not own: decisions about starting and ending them (LocalScheduler).
 
 import { assert, type ErrorData, toErrorData } from '../../base/index.ts';
-import { type AppTables, type Slab, type TriggersByBucket } from '../../bucket/index.ts';
+import type { AppTables, Slab, TriggersByBucket } from '../../bucket/index.ts';
 import type { HostBoot, Manifest } from '../../protocol/index.ts';
 import type { Instance } from '../../scheduler/local/index.ts';
 import {
@@ -72,7 +72,14 @@ export class Instances {
   readonly #ports: HostPorts;
   readonly #events: InstanceEvents;
 
-  constructor(boot: HostBoot, manifest: Manifest, tables: AppTables, slab: Slab, ports: HostPorts, events: InstanceEvents) {
+  constructor(
+    boot: HostBoot,
+    manifest: Manifest,
+    tables: AppTables,
+    slab: Slab,
+    ports: HostPorts,
+    events: InstanceEvents,
+  ) {
     this.#boot = boot;
     this.#manifest = manifest;
     this.#slab = slab;
@@ -214,7 +221,10 @@ export class Instances {
 
 function exitError(exitCode: number, error: Error | undefined, memoryMb: number): ErrorData {
   if (error === undefined) {
-    return { code: 'E_FUNCTION_FAILED', message: `the instance ended by itself with exit code ${exitCode} (process.exit)` };
+    return {
+      code: 'E_FUNCTION_FAILED',
+      message: `the instance ended by itself with exit code ${exitCode} (process.exit)`,
+    };
   }
   if ((error as { code?: string }).code === 'ERR_WORKER_OUT_OF_MEMORY') {
     return {

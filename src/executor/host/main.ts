@@ -3,18 +3,31 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { connectChannel, nodeClock, nodeRandom, nodeTimers, startThread, threadClockOrigin } from '../../platform/node/index.ts';
-import { HOST_PROTOCOL_VERSION, type HostBoot, type HostToServer, type Manifest, type ServerToHost } from '../../protocol/index.ts';
 import type { MonotonicMs } from '../../base/index.ts';
+import {
+  connectChannel,
+  nodeClock,
+  nodeRandom,
+  nodeTimers,
+  startThread,
+  threadClockOrigin,
+} from '../../platform/node/index.ts';
+import {
+  HOST_PROTOCOL_VERSION,
+  type HostBoot,
+  type HostToServer,
+  type Manifest,
+  type ServerToHost,
+} from '../../protocol/index.ts';
 import { Host } from './host.ts';
 import { FRAME_BYTES_MAX } from './limits.ts';
 
-const text = process.env['ANTRAIL_HOST'];
+const text = process.env.ANTRAIL_HOST;
 if (text === undefined) {
   process.stderr.write('this is the inside of antrail: start a server with `antrail serve`\n');
   process.exit(2);
 }
-delete process.env['ANTRAIL_HOST'];
+delete process.env.ANTRAIL_HOST;
 const given = JSON.parse(text) as HostBoot;
 const boot: HostBoot = { ...given, main: pathToFileURL(join(given.folder, given.main)).href };
 const manifest = JSON.parse(readFileSync(join(boot.folder, 'manifest.json'), 'utf8')) as Manifest;

@@ -64,7 +64,9 @@ function invocationTrace(invocation: Invocation, names: TraceNames): InvocationT
     id: hexOf(invocation.id),
     function: invocation.row.name,
     firing:
-      firing === undefined ? null : `${session.tables.buckets[firing.bucket]?.name ?? ''}/${firing.trigger}/${firing.index}`,
+      firing === undefined
+        ? null
+        : `${session.tables.buckets[firing.bucket]?.name ?? ''}/${firing.trigger}/${firing.index}`,
     parent: invocation.parent === undefined ? null : hexOf(invocation.parent),
     attempts: invocation.history.map((attempt) => ({
       n: attempt.n,

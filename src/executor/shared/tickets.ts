@@ -26,7 +26,7 @@ const GLOBAL_WORDS = 16;
 const READY_COUNT = 0;
 const NEXT_SEQ = 1;
 
-const W_STATE = 0;
+const _W_STATE = 0;
 const W_SEQ = 1;
 const W_FUNCTION = 2;
 const W_SESSION = 3;

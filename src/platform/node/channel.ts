@@ -4,7 +4,7 @@ import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { createConnection, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { encodeFrame, FrameDecoder } from '../../protocol/index.ts';
+import { encodeFrame, FrameDecoder, type FrameDecoderOptions } from '../../protocol/index.ts';
 import type { Channel, ChannelListener } from '../ports.ts';
 
 /** `sun_path` holds 108 bytes on Linux and 104 elsewhere, the closing zero included. */
@@ -15,6 +15,8 @@ const UNSENT_BYTES_MAX = 64 * 1024 * 1024;
 export interface ChannelOptions {
   /** Sum of the blobs of one frame. */
   readonly blobBytesMax: number;
+  /** Memory for each blob that is received; default: ordinary memory. */
+  readonly allocate?: FrameDecoderOptions['allocate'];
 }
 
 /** @param folder where the socket is put, unless its path would be too long: then a private folder for temporary files. */
@@ -74,6 +76,8 @@ export function connectChannel(address: string, options: ChannelOptions): Promis
 class SocketChannel implements Channel {
   readonly #socket: Socket;
   #outbox: Uint8Array[] = [];
+  /** Who wants to know when the first so many parts of the outbox are written. */
+  #written: { readonly parts: number; readonly callback: () => void }[] = [];
   #flushing = false;
   #closed = false;
   #error: Error | undefined;
@@ -100,10 +104,14 @@ class SocketChannel implements Channel {
     socket.on('drain', () => socket.resume());
   }
 
-  send(header: unknown, blobs: readonly Uint8Array[] = []): void {
-    if (this.#closed || this.#socket.destroyed) return;
+  send(header: unknown, blobs: readonly Uint8Array[] = [], onWritten?: () => void): void {
+    if (this.#closed || this.#socket.destroyed) {
+      onWritten?.();
+      return;
+    }
     const parts = encodeFrame(header, blobs);
     for (const part of parts) this.#outbox.push(part);
+    if (onWritten !== undefined) this.#written.push({ parts: this.#outbox.length, callback: onWritten });
     if (!this.#flushing) {
       this.#flushing = true;
       process.nextTick(flush, this);
@@ -138,12 +146,18 @@ class SocketChannel implements Channel {
     this.#flushing = false;
     const parts = this.#outbox;
     if (parts.length === 0 || this.#socket.destroyed) return;
+    const written = this.#written;
     this.#outbox = [];
+    this.#written = [];
+    // The socket calls back with an error, too, when it is destroyed before.
+    const callbackOf = (index: number) => written.find((one) => one.parts === index + 1)?.callback;
     if (parts.length === 1) {
-      this.#socket.write(parts[0] as Uint8Array);
+      this.#socket.write(parts[0] as Uint8Array, callbackOf(0));
     } else {
       this.#socket.cork();
-      for (const part of parts) this.#socket.write(part);
+      for (let i = 0; i < parts.length; i++) {
+        this.#socket.write(parts[i] as Uint8Array, written.length === 0 ? undefined : callbackOf(i));
+      }
       this.#socket.uncork();
     }
     if (this.#socket.writableLength > UNSENT_BYTES_MAX) this.#socket.pause();

@@ -40,7 +40,9 @@ export function startThread(options: ThreadOptions): Thread {
   });
   worker.on('exit', (exitCode) => options.onExit(exitCode, error));
   for (const stream of ['stdout', 'stderr'] as const) {
-    createInterface({ input: worker[stream] }).on('line', (line) => options.onLine(stream, line.slice(0, LINE_CHARS_MAX)));
+    createInterface({ input: worker[stream] }).on('line', (line) =>
+      options.onLine(stream, line.slice(0, LINE_CHARS_MAX)),
+    );
   }
   return {
     post: (message) => worker.postMessage(message),

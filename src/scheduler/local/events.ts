@@ -31,7 +31,13 @@ export type SessionEvent =
       readonly objects: readonly StoredObject[];
       readonly open: { readonly idleTimeoutMs: number } | undefined;
     }
-  | (Which & { readonly type: 'attempt-started'; readonly slot: number; readonly instance: string; readonly start: StartKind; readonly atMs: number })
+  | (Which & {
+      readonly type: 'attempt-started';
+      readonly slot: number;
+      readonly instance: string;
+      readonly start: StartKind;
+      readonly atMs: number;
+    })
   | (Which & {
       readonly type: 'object-sent';
       readonly slot: number;
@@ -49,15 +55,30 @@ export type SessionEvent =
     })
   | (Which & { readonly type: 'handed-over' })
   | (Which & { readonly type: 'group-closed'; readonly bucket: number })
-  | (Which & { readonly type: 'joined'; readonly bucket: number; readonly names?: readonly string[]; readonly count?: number })
+  | (Which & {
+      readonly type: 'joined';
+      readonly bucket: number;
+      readonly names?: readonly string[];
+      readonly count?: number;
+    })
   /** Its instance died or was ended; `timeout` counts against `retries`, loss against LOST_RETRIES_MAX. */
-  | { readonly type: 'attempt-lost'; readonly invocation: Invocation; readonly why: 'lost' | 'timeout'; readonly error: ErrorData }
+  | {
+      readonly type: 'attempt-lost';
+      readonly invocation: Invocation;
+      readonly why: 'lost' | 'timeout';
+      readonly error: ErrorData;
+    }
   /** It was held or on offer by an instance that died before anybody ran it. */
   | { readonly type: 'offer-lost'; readonly invocation: Invocation }
   /** It can never be run: it fails for good. */
   | { readonly type: 'offer-failed'; readonly invocation: Invocation; readonly error: ErrorData }
   | { readonly type: 'session-cancelled'; readonly session: string; readonly error: ErrorData }
-  | { readonly type: 'acknowledged'; readonly session: string; readonly seq: number; readonly error: ErrorData | undefined }
+  | {
+      readonly type: 'acknowledged';
+      readonly session: string;
+      readonly seq: number;
+      readonly error: ErrorData | undefined;
+    }
   | { readonly type: 'time-passed' };
 
 export type SessionEffect =
@@ -66,12 +87,23 @@ export type SessionEffect =
   /** Nobody shall run it any more: take it out of queue or slot. */
   | { readonly type: 'withdraw'; readonly invocation: Invocation }
   /** It runs and shall stop; its instance is replaced if it does not. */
-  | { readonly type: 'abort'; readonly invocation: Invocation; readonly fence: number; readonly slot: number; readonly error: ErrorData }
+  | {
+      readonly type: 'abort';
+      readonly invocation: Invocation;
+      readonly fence: number;
+      readonly slot: number;
+      readonly error: ErrorData;
+    }
   | { readonly type: 'output'; readonly session: Session; readonly object: StoredObject }
   /** To the owner of the bucket's bucket-scoped triggers. */
   | { readonly type: 'copy-object'; readonly session: Session; readonly seq: number; readonly object: StoredObject }
   | { readonly type: 'persist'; readonly session: Session; readonly seq: number; readonly object: StoredObject }
-  | { readonly type: 'session-ended'; readonly session: Session; readonly state: 'completed' | 'failed' | 'cancelled'; readonly error: ErrorData | undefined }
+  | {
+      readonly type: 'session-ended';
+      readonly session: Session;
+      readonly state: 'completed' | 'failed' | 'cancelled';
+      readonly error: ErrorData | undefined;
+    }
   /** Nothing uses the objects of the session any more. After `session-ended`. */
   | { readonly type: 'release'; readonly session: Session }
   /** An object that nobody took: a duplicate, or of an overtaken attempt. */

@@ -5,6 +5,19 @@ export {
   ENDED_SESSIONS_MAX,
   TRACE_INVOCATIONS_MAX,
 } from './limits.ts';
-export { type Instance, type InstanceState, LocalScheduler, type SchedulerEffect, type SchedulerEvent } from './local-scheduler.ts';
-export { type AttemptRecord, findInvocation, type Invocation, invocationsOf, type Place, type Session } from './session.ts';
+export {
+  type Instance,
+  type InstanceState,
+  LocalScheduler,
+  type SchedulerEffect,
+  type SchedulerEvent,
+} from './local-scheduler.ts';
+export {
+  type AttemptRecord,
+  findInvocation,
+  type Invocation,
+  invocationsOf,
+  type Place,
+  type Session,
+} from './session.ts';
 export { SessionMachine } from './session-machine.ts';

@@ -237,7 +237,10 @@ export class LocalScheduler {
       count += pool.instances.size;
       for (const invocation of pool.offered) assert(invocation.place === 'queued', 'what is on offer is queued (LS1)');
     }
-    assert(count === this.#instanceCount && count <= this.#options.instancesMax, 'instances are within the limit (LS3)');
+    assert(
+      count === this.#instanceCount && count <= this.#options.instancesMax,
+      'instances are within the limit (LS3)',
+    );
   }
 
   /** Puts as much on offer as instances could take soon; the rest keeps its order in the queue. */

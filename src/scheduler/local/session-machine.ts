@@ -12,7 +12,16 @@
 //
 // Sources: Pheromone (NSDI 2023) for buckets and triggers; the end of sessions and the fences are ours.
 
-import { assert, type ErrorData, type Hash64, hexOf, PlatformError, type Prng, toErrorData, unreachable } from '../../base/index.ts';
+import {
+  assert,
+  type ErrorData,
+  type Hash64,
+  hexOf,
+  PlatformError,
+  type Prng,
+  toErrorData,
+  unreachable,
+} from '../../base/index.ts';
 import {
   type BucketRow,
   CALL_BUCKET_INDEX,
@@ -25,9 +34,23 @@ import {
   sizeOf,
   type TriggerRow,
 } from '../../bucket/index.ts';
-import { createTrigger, type Firing, isStateless, matchesName, type Now, scopeOf, type TriggerMachine } from '../../trigger/index.ts';
+import {
+  createTrigger,
+  type Firing,
+  isStateless,
+  matchesName,
+  type Now,
+  scopeOf,
+  type TriggerMachine,
+} from '../../trigger/index.ts';
 import type { MadeFiring, SessionEffect, SessionEvent, Which } from './events.ts';
-import { BACKOFF_JITTER, FAILURES_MAX, IDLE_TIMEOUT_MS_DEFAULT, LOST_RETRIES_MAX, SESSION_OBJECTS_MAX } from './limits.ts';
+import {
+  BACKOFF_JITTER,
+  FAILURES_MAX,
+  IDLE_TIMEOUT_MS_DEFAULT,
+  LOST_RETRIES_MAX,
+  SESSION_OBJECTS_MAX,
+} from './limits.ts';
 import { addInvocation, findInvocation, type Invocation, invocationsOf, type Session } from './session.ts';
 import { TimerQueue } from './timer-queue.ts';
 
@@ -123,7 +146,10 @@ export class SessionMachine {
         this.#effects.push({ type: 'discard', object });
         return { duplicate: true, effects: this.#effects };
       }
-      throw new PlatformError('E_OBJECT_EXISTS', `bucket ${bucket.name} has another object ${nameOf(object)} in this session`);
+      throw new PlatformError(
+        'E_OBJECT_EXISTS',
+        `bucket ${bucket.name} has another object ${nameOf(object)} in this session`,
+      );
     }
     this.#refuseClosed(session, bucket);
     this.#touch(session);
@@ -246,8 +272,13 @@ export class SessionMachine {
       assert(row !== undefined, 'the driver resolved the entry');
       for (const input of entry.inputs) this.#record(session, undefined, input);
       const invocation = this.#makeInvocation(session, {
-        id: entryId(session.id, index), row, firing: undefined, parent: undefined, inputs: entry.inputs,
-        fence: 1, wantsResult: index === 0,
+        id: entryId(session.id, index),
+        row,
+        firing: undefined,
+        parent: undefined,
+        inputs: entry.inputs,
+        fence: 1,
+        wantsResult: index === 0,
       });
       session.entries.push(invocation);
       this.#enqueue(invocation);
@@ -327,7 +358,10 @@ export class SessionMachine {
       invocation.slot = event.slot;
       session.running++;
       this.#effects.push({
-        type: 'abort', invocation, fence: invocation.fence, slot: event.slot,
+        type: 'abort',
+        invocation,
+        fence: invocation.fence,
+        slot: event.slot,
         error: session.firstError ?? { code: 'E_CANCELLED', message: 'the session was cancelled' },
       });
       return;
@@ -558,7 +592,13 @@ export class SessionMachine {
     return seq;
   }
 
-  #showTo(session: Session, sender: Invocation | undefined, bucket: BucketRow, trigger: TriggerRow, object: StoredObject): void {
+  #showTo(
+    session: Session,
+    sender: Invocation | undefined,
+    bucket: BucketRow,
+    trigger: TriggerRow,
+    object: StoredObject,
+  ): void {
     const machine = this.#machine(session, bucket, trigger);
     const key = keyOf(bucket, trigger);
     const name = nameOf(object);
@@ -646,7 +686,13 @@ export class SessionMachine {
   }
 
   /** A successor that its sender's instance holds or offers. */
-  #madeByInstance(sender: Invocation, bucket: BucketRow, object: StoredObject, firing: MadeFiring, by: { readonly slot: number; readonly atMs: number }): void {
+  #madeByInstance(
+    sender: Invocation,
+    bucket: BucketRow,
+    object: StoredObject,
+    firing: MadeFiring,
+    by: { readonly slot: number; readonly atMs: number },
+  ): void {
     const { session } = sender;
     if (findInvocation(session, firing.id) !== undefined) return;
     session.firings++;
@@ -668,7 +714,10 @@ export class SessionMachine {
   #refuseClosed(session: Session, bucket: BucketRow): void {
     for (const trigger of bucket.triggers) {
       if (session.triggers.get(keyOf(bucket, trigger))?.closed === true) {
-        throw new PlatformError('E_SESSION_ENDED', `bucket ${bucket.name} was closed in this session: send before ctx.closeGroup`);
+        throw new PlatformError(
+          'E_SESSION_ENDED',
+          `bucket ${bucket.name} was closed in this session: send before ctx.closeGroup`,
+        );
       }
     }
   }
@@ -776,7 +825,10 @@ export class SessionMachine {
     const machine = session.triggers.get(key);
     const next = machine?.nextTimerMs();
     if (machine === undefined || next === undefined) return;
-    if (next > this.#now.monotonicMs) return this.#watchTimer(session, key, machine);
+    if (next > this.#now.monotonicMs) {
+      this.#watchTimer(session, key, machine);
+      return;
+    }
     const bucket = session.tables.buckets[Math.floor(key / 0x1_0000)] as BucketRow;
     const trigger = bucket.triggers[key % 0x1_0000] as TriggerRow;
     this.#fireAll(session, undefined, bucket, trigger, machine, machine.onTimer(this.#now));
