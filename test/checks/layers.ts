@@ -48,6 +48,7 @@ export const LAYERS: readonly Layer[] = [
   { folder: 'state/embedded', level: 4, adapter: true },
   { folder: 'state/postgres', level: 4, adapter: true },
   { folder: 'pool', level: 4 },
+  { folder: 'scheduler/local', level: 4.5, reason: 'machines that executor/host drives' },
   { folder: 'scheduler', level: 5 },
   { folder: 'executor', level: 5 },
   { folder: 'executor/host', level: 5 },
@@ -94,6 +95,7 @@ export const NODE_MODULES: readonly { readonly name: string; readonly reason: st
   { name: 'node:util/types', reason: 'type tests only' },
   { name: 'node:buffer', reason: 'bytes in memory' },
   { name: 'node:crypto', reason: 'hashes and signatures; randomness is the Random port’s, see test/checks/tidy.ts' },
+  { name: 'node:zlib', reason: 'crc32 only: bytes in memory' },
   { name: 'node:async_hooks', reason: 'AsyncLocalStorage: which invocation a callback belongs to' },
 ];
 

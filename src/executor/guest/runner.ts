@@ -27,7 +27,7 @@ import {
   type StoredObject,
 } from '../../bucket/index.ts';
 import { CONTENT_BYTES, CONTENT_JSON, encodeJsonText, type LogEntry } from '../../protocol/index.ts';
-import type { AppDefinition } from '../../sdk/internal.ts';
+import type { AppDefinition } from '../../sdk/index.ts';
 import {
   Bells,
   CALL_TRIGGER,

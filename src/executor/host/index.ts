@@ -1,2 +1,3 @@
 export { Host } from './host.ts';
+export { FRAME_BYTES_MAX } from './limits.ts';
 export type { HostPorts, HostThread, HostThreadOptions } from './ports.ts';

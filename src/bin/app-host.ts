@@ -3,7 +3,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import type { MonotonicMs } from '../../base/index.ts';
+import type { MonotonicMs } from '../base/index.ts';
+import { FRAME_BYTES_MAX, Host } from '../executor/host/index.ts';
 import {
   connectChannel,
   nodeClock,
@@ -11,16 +12,14 @@ import {
   nodeTimers,
   startThread,
   threadClockOrigin,
-} from '../../platform/node/index.ts';
+} from '../platform/node/index.ts';
 import {
   HOST_PROTOCOL_VERSION,
   type HostBoot,
   type HostToServer,
   type Manifest,
   type ServerToHost,
-} from '../../protocol/index.ts';
-import { Host } from './host.ts';
-import { FRAME_BYTES_MAX } from './limits.ts';
+} from '../protocol/index.ts';
 
 const text = process.env.ANTRAIL_HOST;
 if (text === undefined) {
@@ -46,7 +45,7 @@ host = new Host(boot, manifest, {
   setTimer: (atMs, callback) => nodeTimers.set(atMs as MonotonicMs, callback),
   seed: nodeRandom.uint32(),
   clockOriginMs: threadClockOrigin(),
-  startThread: (options) => startThread({ ...options, file: new URL('../guest/main.js', import.meta.url) }),
+  startThread: (options) => startThread({ ...options, file: new URL('./instance.js', import.meta.url) }),
   send,
   exit: (exitCode) => {
     channel.close();

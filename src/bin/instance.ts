@@ -1,13 +1,19 @@
 // Entry of an instance: a thread of the app host that loads the bundle once and then runs invocations.
 
 import { isMainThread, parentPort, workerData } from 'node:worker_threads';
-import { assert, PlatformError, toErrorData } from '../../base/index.ts';
-import { threadClock } from '../../platform/node/index.ts';
-import { type AppDefinition, isApp, NO_LOCATIONS } from '../../sdk/internal.ts';
-import type { HostToInstance, InstanceBoot, InstanceToHost } from '../shared/index.ts';
-import { captureConsole } from './console.ts';
-import { createLog } from './log.ts';
-import { Runner } from './runner.ts';
+import { assert, PlatformError, toErrorData } from '../base/index.ts';
+import {
+  captureConsole,
+  createLog,
+  type HostToInstance,
+  type InstanceBoot,
+  type InstanceToHost,
+  isApp,
+  NO_LOCATIONS,
+  Runner,
+} from '../executor/guest/index.ts';
+import { threadClock } from '../platform/node/index.ts';
+import type { AppDefinition } from '../sdk/index.ts';
 
 assert(!isMainThread && parentPort !== null, 'an instance is a thread of an app host');
 const port = parentPort;
