@@ -270,8 +270,9 @@ export class LocalScheduler {
   }
 
   #demand(pool: Pool, offers: number): void {
+    // What was refused for want of a slot is offered again.
+    this.#feed(pool);
     if (offers > 0) this.#wait(pool);
-    else if (waiting(pool) === 0) pool.waitsSinceMs = -1;
   }
 
   #mayStart(pool: Pool): boolean {

@@ -443,6 +443,8 @@ export class SessionMachine {
   #attemptLost(invocation: Invocation, why: 'lost' | 'timeout', error: ErrorData): void {
     if (invocation.place !== 'running') return;
     const { session } = invocation;
+    // A handler of an ending session was told to stop already and may still read its objects: it is over when it is over.
+    if (session.state !== 'running' && why === 'timeout') return;
     this.#leave(invocation, this.#now.monotonicMs, why);
     if (session.state !== 'running') {
       invocation.place = 'ended';
