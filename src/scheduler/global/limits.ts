@@ -1,0 +1,56 @@
+// Everything in the coordinator that grows, and where it stops.
+
+import { assert, KIB, MIB } from '../../base/index.ts';
+
+/** Sessions of one app that were accepted and have not ended; the next start is refused with E_QUEUE_FULL. */
+export const LIVE_SESSIONS_MAX = 10_000;
+/** Their inputs, kept in memory to execute them again; per app. */
+export const LIVE_INPUT_BYTES_MAX = 2_048 * MIB;
+/** Sessions of one app that wait for their delay: they need no instance yet, so they may be more. */
+export const DELAYED_SESSIONS_MAX = 100_000;
+/** How often one session may lose its app host before it fails with E_NODE_LOST. */
+export const LOST_RETRIES_MAX = 3;
+/** How long a host may take to confirm a cancellation; then the session ends without it. */
+export const CANCEL_GRACE_MS = 5_000;
+
+/** Ended sessions kept in memory: those of synchronous calls, by count and by bytes of results, outputs and inputs. */
+export const ENDED_SESSIONS_MAX = 10_000;
+export const ENDED_BYTES_MAX = 64 * MIB;
+/** One ended session above this keeps its record only, so that it does not push out thousands of small ones. */
+export const ENDED_SESSION_BYTES_MAX = 4 * MIB;
+
+/** Records and outputs of asynchronous and idempotent sessions. */
+export const SESSION_RETENTION_MS = 24 * 3_600_000;
+export const IDEMPOTENCY_WINDOW_MS = 24 * 3_600_000;
+/** How often expired records are looked for, and how many at most go in one transaction. */
+export const SWEEP_INTERVAL_MS = 10 * 60_000;
+export const SWEEP_BATCH = 1_000;
+export const IDEMPOTENCY_KEY_CHARS_MAX = 255;
+
+/** Outputs of one session that are kept for replay. */
+export const OUTPUTS_MAX = 100_000;
+export const OBJECT_NAME_CHARS_MAX = 512;
+export const TAGS_MAX = 64;
+export const TAG_CHARS_MAX = 256;
+export const ENTRIES_MAX = 10_000;
+/** Objects that one session takes from outside. */
+export const OUTSIDE_OBJECTS_MAX = 100_000;
+export const OPEN_IDLE_TIMEOUT_MS = 600_000;
+export const CAUSES_MAX = 1_000;
+
+/** Bytes that the bucket-scoped triggers of one app hold. */
+export const HELD_BYTES_MAX = 1_024 * MIB;
+/** Larger payloads become files: in the database every page of them would be copied on each change. */
+export const INLINE_VALUE_BYTES_MAX = MIB;
+/** A result up to this is shown inside a session's record; a larger one by address. */
+export const RECORD_RESULT_BYTES_MAX = 64 * KIB;
+export const DEAD_LETTERS_MAX = 1_000;
+export const LIST_LIMIT_MAX = 1_000;
+
+export const RETRY_AFTER_MS_MIN = 100;
+export const RETRY_AFTER_MS_MAX = 30_000;
+export const THROUGHPUT_WINDOW_MS = 1_000;
+
+assert(ENDED_SESSION_BYTES_MAX < ENDED_BYTES_MAX, 'one ended session fits into the ring');
+assert(SWEEP_INTERVAL_MS < SESSION_RETENTION_MS, 'records are swept within their retention');
+assert(RETRY_AFTER_MS_MIN < RETRY_AFTER_MS_MAX, 'retry-after has a range');

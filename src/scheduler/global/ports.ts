@@ -1,0 +1,62 @@
+// What the coordinator asks of its surroundings.
+
+import type { ErrorData } from '../../base/index.ts';
+import type { Clock, Digest, Random, Timers } from '../../platform/index.ts';
+import type { HostToServer, Manifest, ServerToHost } from '../../protocol/index.ts';
+import type { RecordStore } from './record-store.ts';
+
+export interface CurrentApp {
+  readonly version: string;
+  /** With the triggers that were added and removed at run time. */
+  readonly manifest: Manifest;
+}
+
+export interface AppDirectory {
+  /** Undefined when there is no such app. */
+  current(app: string): CurrentApp | undefined;
+  hasVersion(app: string, version: string): boolean;
+  names(): Iterable<string>;
+}
+
+export type HostReply = Extract<HostToServer, { type: 'reply' }>;
+type WithoutId<M> = M extends { readonly requestId: number } ? Omit<M, 'requestId'> : never;
+export type HostRequest = WithoutId<Exclude<ServerToHost, { type: 'reply' }>>;
+
+/** A connection to a ready app host. */
+export interface HostLink {
+  send(message: ServerToHost, blobs?: readonly Uint8Array[]): void;
+  /** Rejects with the host's error, and with E_NODE_LOST when the host dies first. */
+  request(
+    message: HostRequest,
+    blobs?: readonly Uint8Array[],
+  ): Promise<{ reply: HostReply; blobs: readonly Uint8Array[] }>;
+}
+
+export interface HostDirectory {
+  /** Sessions wait for it: `hostReady` or `hostLost` will follow. Idempotent, cheap, never calls back at once. */
+  need(app: string, version: string): void;
+  /** Nothing uses this version any more, and it is not the current one. */
+  unused(app: string, version: string): void;
+}
+
+export interface CoordinatorPorts {
+  readonly clock: Clock;
+  readonly timers: Timers;
+  readonly random: Random;
+  readonly digest: Digest;
+  readonly records: RecordStore;
+  readonly apps: AppDirectory;
+  readonly hosts: HostDirectory;
+  /** Something went wrong that no caller will be told. */
+  readonly report: (what: string, error: unknown) => void;
+}
+
+export interface DeadLetter {
+  readonly session: string;
+  readonly app: string;
+  readonly version: string;
+  readonly function: string;
+  readonly invocation: string;
+  readonly error: ErrorData;
+  readonly at: string;
+}

@@ -1,0 +1,201 @@
+// Records on disk: a header and payloads under one key. Payloads above INLINE_VALUE_BYTES_MAX are files beside the
+// database, written before the transaction that names them and removed after the one that forgets them.
+
+import { assert } from '../../base/index.ts';
+import { type DataFolder, type KeyValueChange, type KeyValueStore, prefixRange } from '../../platform/index.ts';
+import { encodeFrame, type Frame, FrameDecoder } from '../../protocol/index.ts';
+import { INLINE_VALUE_BYTES_MAX } from './limits.ts';
+
+export type RecordChange =
+  | { readonly put: string; readonly header: unknown; readonly blobs?: readonly Uint8Array[] }
+  | { readonly delete: string };
+
+export interface StoredRecord<H> {
+  readonly header: H;
+  /** Undefined where the payload is in a file and was not asked for. */
+  readonly blobs: readonly (Uint8Array | undefined)[];
+}
+
+interface Envelope {
+  readonly h: unknown;
+  /** File of each payload, null for one inside. */
+  readonly f?: readonly (string | null)[];
+}
+
+const FOLDER = 'objects';
+
+export class RecordStore {
+  readonly #store: KeyValueStore;
+  readonly #folder: DataFolder;
+  readonly #filePrefix: string;
+  #fileCount = 0;
+  /** Which file holds these bytes: a payload that moves from one record to another keeps its file. */
+  readonly #fileOf = new WeakMap<Uint8Array, string>();
+  /** While files are written, later changes wait, so that changes of one key keep their order. */
+  #behind: Promise<void> | undefined;
+  #closed = false;
+
+  /** @param epoch differs at each start, so that names of files never meet. */
+  constructor(store: KeyValueStore, folder: DataFolder, epoch: number) {
+    this.#store = store;
+    this.#folder = folder;
+    this.#filePrefix = epoch.toString(36);
+  }
+
+  /** All or nothing; resolves when durable. Calls take effect in call order. */
+  write(changes: readonly RecordChange[]): Promise<void> {
+    assert(!this.#closed, 'a closed record store is not written');
+    const large = changes.some(
+      (change) => 'put' in change && change.blobs?.some((blob) => blob.length > INLINE_VALUE_BYTES_MAX),
+    );
+    if (!large && this.#behind === undefined) return this.#commit(changes);
+    const before = this.#behind ?? Promise.resolve();
+    const done = before.then(async () => {
+      await this.#writeFiles(changes);
+      await this.#commit(changes);
+    });
+    const behind: Promise<void> = done
+      .catch(() => {})
+      .then(() => {
+        if (this.#behind === behind) this.#behind = undefined;
+      });
+    this.#behind = behind;
+    return done;
+  }
+
+  /** Without payloads that are files. */
+  peek<H>(key: string): StoredRecord<H> | undefined {
+    const bytes = this.#store.get(key);
+    return bytes === undefined ? undefined : inside<H>(decode(bytes));
+  }
+
+  async read<H>(key: string): Promise<(StoredRecord<H> & { readonly blobs: readonly Uint8Array[] }) | undefined> {
+    const bytes = this.#store.get(key);
+    if (bytes === undefined) return undefined;
+    const frame = decode(bytes);
+    const { h, f } = frame.header as Envelope;
+    if (f === undefined) return { header: h as H, blobs: frame.blobs };
+    const blobs: Uint8Array[] = [];
+    let next = 0;
+    for (const file of f) {
+      if (file === null) {
+        blobs.push(frame.blobs[next++] ?? new Uint8Array(0));
+        continue;
+      }
+      const content = await this.#folder.read(`${FOLDER}/${file}`);
+      if (content === undefined) return undefined; // replaced meanwhile
+      this.#fileOf.set(content, file);
+      blobs.push(content);
+    }
+    return { header: h as H, blobs };
+  }
+
+  /** The part of one payload; `end` is exclusive. Large ones are not read as a whole. */
+  async readPart(key: string, index: number, range: { start: number; end: number }): Promise<Uint8Array | undefined> {
+    const bytes = this.#store.get(key);
+    if (bytes === undefined) return undefined;
+    const frame = decode(bytes);
+    const { f } = frame.header as Envelope;
+    const file = f?.[index];
+    if (typeof file === 'string') return this.#folder.read(`${FOLDER}/${file}`, range);
+    return inside(frame).blobs[index]?.subarray(range.start, range.end);
+  }
+
+  keys(prefix: string): string[] {
+    return Array.from(this.#store.range(prefixRange(prefix)), ([key]) => key);
+  }
+
+  /** Keys below `before`, last first, each without payloads that are files. */
+  *backwards<H>(prefix: string, before?: string): Iterable<readonly [string, StoredRecord<H>]> {
+    const { from, to } = prefixRange(prefix);
+    for (const [key, bytes] of this.#store.range({ from, to: before ?? to, reverse: true })) {
+      yield [key, inside<H>(decode(bytes))];
+    }
+  }
+
+  *forwards<H>(prefix: string, limit?: number): Iterable<readonly [string, StoredRecord<H>]> {
+    const range = { ...prefixRange(prefix), ...(limit === undefined ? {} : { limit }) };
+    for (const [key, bytes] of this.#store.range(range)) yield [key, inside<H>(decode(bytes))];
+  }
+
+  /** At start: files that no record names, left by a crash between file and transaction. */
+  async removeOrphans(prefixes: readonly string[]): Promise<void> {
+    const files = new Set(await this.#folder.list(FOLDER));
+    if (files.size === 0) return;
+    for (const prefix of prefixes) {
+      for (const [, bytes] of this.#store.range(prefixRange(prefix))) {
+        for (const file of (decode(bytes).header as Envelope).f ?? []) if (file !== null) files.delete(file);
+      }
+    }
+    for (const file of files) await this.#folder.remove(`${FOLDER}/${file}`);
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    await this.#behind;
+  }
+
+  async #writeFiles(changes: readonly RecordChange[]): Promise<void> {
+    for (const change of changes) {
+      if (!('put' in change)) continue;
+      for (const blob of change.blobs ?? []) {
+        if (blob.length <= INLINE_VALUE_BYTES_MAX || this.#fileOf.has(blob)) continue;
+        const file = `${this.#filePrefix}-${(this.#fileCount++).toString(36)}`;
+        await this.#folder.write(`${FOLDER}/${file}`, blob);
+        this.#fileOf.set(blob, file);
+      }
+    }
+  }
+
+  async #commit(changes: readonly RecordChange[]): Promise<void> {
+    const writes: KeyValueChange[] = [];
+    const named = new Set<string>();
+    const forgotten: string[] = [];
+    for (const change of changes) {
+      const key = 'put' in change ? change.put : change.delete;
+      const old = this.#store.get(key);
+      for (const file of old === undefined ? [] : filesOf(old)) forgotten.push(file);
+      if (!('put' in change)) {
+        writes.push({ delete: key });
+        continue;
+      }
+      const blobs = change.blobs ?? [];
+      const inline: Uint8Array[] = [];
+      let files: (string | null)[] | undefined;
+      for (const [index, blob] of blobs.entries()) {
+        const file = blob.length > INLINE_VALUE_BYTES_MAX ? this.#fileOf.get(blob) : undefined;
+        if (file === undefined) {
+          inline.push(blob);
+        } else {
+          files ??= new Array<string | null>(blobs.length).fill(null);
+          files[index] = file;
+          named.add(file);
+        }
+      }
+      const envelope: Envelope = files === undefined ? { h: change.header } : { h: change.header, f: files };
+      writes.push({ put: key, value: Buffer.concat(encodeFrame(envelope, inline)) });
+    }
+    await this.#store.transaction(writes);
+    for (const file of forgotten) if (!named.has(file)) await this.#folder.remove(`${FOLDER}/${file}`);
+  }
+}
+
+function decode(bytes: Uint8Array): Frame {
+  let frame: Frame | undefined;
+  new FrameDecoder({ blobBytesMax: Number.MAX_SAFE_INTEGER }).push(bytes, (one) => {
+    frame = one;
+  });
+  assert(frame !== undefined, 'a stored record is one whole frame');
+  return frame;
+}
+
+function filesOf(bytes: Uint8Array): string[] {
+  return ((decode(bytes).header as Envelope).f ?? []).filter((file) => file !== null);
+}
+
+function inside<H>(frame: Frame): StoredRecord<H> {
+  const { h, f } = frame.header as Envelope;
+  if (f === undefined) return { header: h as H, blobs: frame.blobs };
+  let next = 0;
+  return { header: h as H, blobs: f.map((file) => (file === null ? frame.blobs[next++] : undefined)) };
+}

@@ -1,0 +1,454 @@
+// The table of live sessions.
+//
+// Owns: which sessions are live, on which execution (run), and how and when each ends.
+// Does not own: what ended sessions leave behind (archive), messages and timers (driver), the hosts (supervisor).
+//
+// ST1. Every accepted session ends exactly once; after its `ended` effect no effect names it.
+// ST2. A session has at most one live run; messages of any other run change nothing.
+// ST3. Its outcome is decided exactly once, at its first output or with its end, and never changes.
+// ST4. A session is in exactly one version's live set, and `liveCount` of an app is the sum over its versions,
+//      delayed ones apart.
+
+import { assert, type EpochMs, type ErrorData, Heap, type MonotonicMs, unreachable } from '../../base/index.ts';
+import {
+  CONTENT_JSON,
+  type ObjectHeader,
+  type OutputEvent,
+  type Payload,
+  type SyncOutcome,
+} from '../../protocol/index.ts';
+import {
+  CANCEL_GRACE_MS,
+  DELAYED_SESSIONS_MAX,
+  LIVE_INPUT_BYTES_MAX,
+  LIVE_SESSIONS_MAX,
+  LOST_RETRIES_MAX,
+  OUTPUTS_MAX,
+  RETRY_AFTER_MS_MAX,
+  RETRY_AFTER_MS_MIN,
+  THROUGHPUT_WINDOW_MS,
+} from './limits.ts';
+import { NO_COUNTS, type Session, type SessionEnd } from './session.ts';
+
+export interface LostHost {
+  /** `starting`: it never became ready. */
+  readonly phase: 'starting' | 'ready';
+  /** One sentence for people, with exit code and last log lines in `details`. */
+  readonly error: ErrorData;
+}
+
+export type SessionTableEvent =
+  | { readonly type: 'session-accepted'; readonly session: Session; readonly startAtMs?: MonotonicMs }
+  | { readonly type: 'host-ready'; readonly app: string; readonly version: string }
+  | { readonly type: 'host-lost'; readonly app: string; readonly version: string; readonly lost: LostHost }
+  | {
+      readonly type: 'host-output';
+      readonly session: string;
+      readonly run: number;
+      readonly object: ObjectHeader;
+      readonly bytes: Uint8Array;
+    }
+  | { readonly type: 'host-ended'; readonly session: string; readonly run: number; readonly end: SessionEnd }
+  | { readonly type: 'cancel'; readonly session: string; readonly error: ErrorData }
+  | { readonly type: 'timer-fired' };
+
+export type SessionTableEffect =
+  | { readonly type: 'need-host'; readonly app: string; readonly version: string }
+  | { readonly type: 'send-start'; readonly session: Session }
+  | { readonly type: 'send-cancel'; readonly session: Session; readonly error: ErrorData }
+  | { readonly type: 'output'; readonly session: Session; readonly output: OutputEvent }
+  | { readonly type: 'outcome'; readonly session: Session; readonly outcome: SyncOutcome }
+  | { readonly type: 'ended'; readonly session: Session };
+
+interface VersionState {
+  readonly app: AppState;
+  readonly version: string;
+  hostReady: boolean;
+  readonly live: Set<Session>;
+}
+
+interface AppState {
+  readonly app: string;
+  readonly versions: Map<string, VersionState>;
+  liveCount: number;
+  delayedCount: number;
+  inputBytes: number;
+  windowStartMs: number;
+  endedInWindow: number;
+  endedPerSecond: number;
+}
+
+interface TableTimer {
+  readonly atMs: MonotonicMs;
+  readonly what: 'delay' | 'deadline' | 'grace';
+  /** Cleared when it ended, so that a far timer does not keep its inputs in memory. */
+  session: Session | undefined;
+}
+
+const NULL_PAYLOAD: Payload = { contentType: CONTENT_JSON, bytes: new TextEncoder().encode('null') };
+
+export class SessionTable {
+  readonly #sessions = new Map<string, Session>();
+  readonly #apps = new Map<string, AppState>();
+  readonly #timers = new Heap<TableTimer>((a, b) => a.atMs < b.atMs);
+  readonly #timersOf = new Map<Session, TableTimer[]>();
+  #deadTimers = 0;
+
+  get(id: string): Session | undefined {
+    return this.#sessions.get(id);
+  }
+
+  get size(): number {
+    return this.#sessions.size;
+  }
+
+  all(): Iterable<Session> {
+    return this.#sessions.values();
+  }
+
+  liveOf(app: string): number {
+    const state = this.#apps.get(app);
+    return state === undefined ? 0 : state.liveCount + state.delayedCount;
+  }
+
+  usedBy(app: string, version: string): number {
+    return this.#apps.get(app)?.versions.get(version)?.live.size ?? 0;
+  }
+
+  isHostReady(app: string, version: string): boolean {
+    return this.#apps.get(app)?.versions.get(version)?.hostReady === true;
+  }
+
+  sessionsOf(app: string): Session[] {
+    const sessions: Session[] = [];
+    for (const version of this.#apps.get(app)?.versions.values() ?? []) sessions.push(...version.live);
+    return sessions;
+  }
+
+  /** Whether one more may be accepted; undefined: yes. Costs two comparisons. */
+  refusal(app: string, inputBytes: number, delayed: boolean): { retryAfterMs: number; detail: string } | undefined {
+    const state = this.#apps.get(app);
+    if (state === undefined) return undefined;
+    const full = delayed ? state.delayedCount >= DELAYED_SESSIONS_MAX : state.liveCount >= LIVE_SESSIONS_MAX;
+    if (!full && state.inputBytes + inputBytes <= LIVE_INPUT_BYTES_MAX) return undefined;
+    // Time to free a tenth of the places at the pace of the last second.
+    const perMs = Math.max(state.endedPerSecond, state.endedInWindow, 1) / 1_000;
+    const retryAfterMs = Math.min(RETRY_AFTER_MS_MAX, Math.max(RETRY_AFTER_MS_MIN, state.liveCount / 10 / perMs));
+    const detail = full
+      ? `App '${app}' has ${delayed ? state.delayedCount : state.liveCount} sessions that have not ended, the most it may.`
+      : `App '${app}' has ${state.inputBytes} bytes of input in sessions that have not ended; ${inputBytes} more are too many.`;
+    return { retryAfterMs: Math.round(retryAfterMs), detail };
+  }
+
+  /** Monotonic ms of the next timer. */
+  nextTimerMs(): MonotonicMs | undefined {
+    for (;;) {
+      const next = this.#timers.peek();
+      if (next === undefined || next.session !== undefined) return next?.atMs;
+      this.#timers.pop();
+      this.#deadTimers--;
+    }
+  }
+
+  handle(event: SessionTableEvent, nowMs: MonotonicMs, epochMs: EpochMs): SessionTableEffect[] {
+    const effects: SessionTableEffect[] = [];
+    switch (event.type) {
+      case 'session-accepted':
+        this.#accept(event.session, event.startAtMs, nowMs, effects);
+        return effects;
+      case 'host-ready': {
+        const version = this.#versionOf(event.app, event.version);
+        version.hostReady = true;
+        for (const session of version.live) if (session.phase === 'waiting') run(session, effects);
+        return effects;
+      }
+      case 'host-lost':
+        this.#lose(this.#versionOf(event.app, event.version), event.lost, nowMs, epochMs, effects);
+        return effects;
+      case 'host-output': {
+        const session = this.#sessions.get(event.session);
+        if (session === undefined || session.run !== event.run || session.phase !== 'running') return effects; // (ST2)
+        if (session.outputs.length >= OUTPUTS_MAX) return effects;
+        const { bucket, name, contentType } = event.object;
+        const output = session.addOutput(bucket, name, { contentType, bytes: event.bytes });
+        if (output === undefined) return effects;
+        effects.push({ type: 'output', session, output });
+        decide(session, { ok: true, payload: output.payload }, effects);
+        return effects;
+      }
+      case 'host-ended': {
+        const session = this.#sessions.get(event.session);
+        if (session === undefined || session.run !== event.run) return effects; // (ST2)
+        if (session.phase === 'running') this.#end(session, event.end, nowMs, epochMs, effects);
+        else if (session.phase === 'cancelling') {
+          this.#end(session, cancelledEnd(session, event.end), nowMs, epochMs, effects);
+        }
+        return effects;
+      }
+      case 'cancel': {
+        const session = this.#sessions.get(event.session);
+        if (session !== undefined) this.#cancel(session, event.error, nowMs, epochMs, effects);
+        return effects;
+      }
+      case 'timer-fired':
+        this.#fireTimers(nowMs, epochMs, effects);
+        return effects;
+      default:
+        return unreachable(event, 'SessionTableEvent');
+    }
+  }
+
+  checkInvariants(): void {
+    let live = 0;
+    for (const app of this.#apps.values()) {
+      let count = 0;
+      let delayed = 0;
+      for (const version of app.versions.values()) {
+        for (const session of version.live) {
+          assert(this.#sessions.get(session.id) === session, 'a live session is in the table (ST4)');
+          assert(session.phase !== 'ended', 'an ended session is not live (ST1)');
+          assert(session.outputs.length > 0 <= (session.outcome !== undefined), 'an output decides the outcome (ST3)');
+          if (session.phase === 'delayed') delayed++;
+          else count++;
+        }
+        live += version.live.size;
+      }
+      assert(
+        count === app.liveCount && delayed === app.delayedCount,
+        'counts of an app are those of its versions (ST4)',
+      );
+    }
+    assert(live === this.#sessions.size, 'every session is in one live set (ST4)');
+  }
+
+  #accept(
+    session: Session,
+    startAtMs: MonotonicMs | undefined,
+    nowMs: MonotonicMs,
+    effects: SessionTableEffect[],
+  ): void {
+    assert(!this.#sessions.has(session.id), 'a session is accepted once (ST1)');
+    const version = this.#versionOf(session.spec.app, session.spec.version);
+    this.#sessions.set(session.id, session);
+    version.live.add(session);
+    version.app.inputBytes += session.inputBytes;
+    if (session.phase === 'delayed') {
+      version.app.delayedCount++;
+      this.#setTimer(session, 'delay', startAtMs ?? nowMs);
+    } else {
+      version.app.liveCount++;
+      this.#begin(session, version, nowMs, effects);
+    }
+  }
+
+  #begin(session: Session, version: VersionState, nowMs: MonotonicMs, effects: SessionTableEffect[]): void {
+    if (session.spec.timeoutMs !== undefined) {
+      session.deadlineMs = (nowMs + session.spec.timeoutMs) as MonotonicMs;
+      this.#setTimer(session, 'deadline', session.deadlineMs);
+    }
+    if (version.hostReady) run(session, effects);
+    else effects.push({ type: 'need-host', app: version.app.app, version: version.version });
+  }
+
+  #lose(
+    version: VersionState,
+    lost: LostHost,
+    nowMs: MonotonicMs,
+    epochMs: EpochMs,
+    effects: SessionTableEffect[],
+  ): void {
+    version.hostReady = false;
+    for (const session of [...version.live]) {
+      if (session.phase === 'cancelling') {
+        this.#end(session, cancelledEnd(session), nowMs, epochMs, effects);
+      } else if (session.phase === 'running' || (session.phase === 'waiting' && lost.phase === 'starting')) {
+        session.lost++;
+        if (session.lost > LOST_RETRIES_MAX) {
+          this.#end(session, lostEnd(session, lost), nowMs, epochMs, effects);
+        } else if (session.phase === 'running') {
+          session.move('waiting');
+        }
+      }
+    }
+    for (const session of version.live) {
+      if (session.phase !== 'waiting') continue;
+      effects.push({ type: 'need-host', app: version.app.app, version: version.version });
+      break;
+    }
+  }
+
+  #cancel(
+    session: Session,
+    error: ErrorData,
+    nowMs: MonotonicMs,
+    epochMs: EpochMs,
+    effects: SessionTableEffect[],
+  ): void {
+    if (session.phase === 'cancelling') return;
+    session.cancelError = error;
+    if (session.phase !== 'running') {
+      this.#end(session, cancelledEnd(session), nowMs, epochMs, effects);
+      return;
+    }
+    session.move('cancelling');
+    this.#setTimer(session, 'grace', (nowMs + CANCEL_GRACE_MS) as MonotonicMs);
+    effects.push({ type: 'send-cancel', session, error });
+    decide(session, { ok: false, error }, effects);
+  }
+
+  #end(session: Session, end: SessionEnd, nowMs: MonotonicMs, epochMs: EpochMs, effects: SessionTableEffect[]): void {
+    const version = this.#versionOf(session.spec.app, session.spec.version);
+    const app = version.app;
+    if (session.phase === 'delayed') app.delayedCount--;
+    else app.liveCount--;
+    app.inputBytes -= session.inputBytes;
+    session.move('ended');
+    session.end = end;
+    session.endedAtMs = epochMs;
+    this.#sessions.delete(session.id);
+    version.live.delete(session);
+    this.#dropTimers(session);
+    countEnd(app, nowMs);
+    decide(
+      session,
+      end.error === undefined && end.state === 'completed'
+        ? { ok: true, payload: end.result ?? NULL_PAYLOAD }
+        : {
+            ok: false,
+            error: end.error ?? { code: 'E_INTERNAL', message: `the session ended as ${end.state} without an error` },
+          },
+      effects,
+    );
+    effects.push({ type: 'ended', session });
+  }
+
+  #fireTimers(nowMs: MonotonicMs, epochMs: EpochMs, effects: SessionTableEffect[]): void {
+    for (;;) {
+      const atMs = this.nextTimerMs();
+      if (atMs === undefined || atMs > nowMs) return;
+      const timer = this.#timers.pop();
+      const session = timer?.session;
+      if (timer === undefined || session === undefined) continue;
+      const others = this.#timersOf.get(session)?.filter((other) => other !== timer);
+      if (others === undefined || others.length === 0) this.#timersOf.delete(session);
+      else this.#timersOf.set(session, others);
+      if (timer.what === 'delay') {
+        const version = this.#versionOf(session.spec.app, session.spec.version);
+        session.move('waiting');
+        version.app.delayedCount--;
+        version.app.liveCount++;
+        this.#begin(session, version, nowMs, effects);
+      } else if (timer.what === 'deadline') {
+        const message = `The session did not end within ${session.spec.timeoutMs} ms.`;
+        this.#cancel(session, { code: 'E_TIMEOUT', message }, nowMs, epochMs, effects);
+      } else {
+        this.#end(session, cancelledEnd(session), nowMs, epochMs, effects);
+      }
+    }
+  }
+
+  #setTimer(session: Session, what: TableTimer['what'], atMs: MonotonicMs): void {
+    const timer: TableTimer = { atMs, what, session };
+    this.#timers.push(timer);
+    const timers = this.#timersOf.get(session);
+    if (timers === undefined) this.#timersOf.set(session, [timer]);
+    else timers.push(timer);
+  }
+
+  #dropTimers(session: Session): void {
+    const timers = this.#timersOf.get(session);
+    if (timers === undefined) return;
+    this.#timersOf.delete(session);
+    for (const timer of timers) timer.session = undefined;
+    this.#deadTimers += timers.length;
+    // Far deadlines of sessions long ended: sift them out when they are the most.
+    if (this.#deadTimers > 1_000 && this.#deadTimers * 2 > this.#timers.size) {
+      const alive: TableTimer[] = [];
+      for (let timer = this.#timers.pop(); timer !== undefined; timer = this.#timers.pop()) {
+        if (timer.session !== undefined) alive.push(timer);
+      }
+      for (const timer of alive) this.#timers.push(timer);
+      this.#deadTimers = 0;
+    }
+  }
+
+  #versionOf(app: string, version: string): VersionState {
+    let state = this.#apps.get(app);
+    if (state === undefined) {
+      state = {
+        app,
+        versions: new Map(),
+        liveCount: 0,
+        delayedCount: 0,
+        inputBytes: 0,
+        windowStartMs: 0,
+        endedInWindow: 0,
+        endedPerSecond: 0,
+      };
+      this.#apps.set(app, state);
+    }
+    let known = state.versions.get(version);
+    if (known === undefined) {
+      known = { app: state, version, hostReady: false, live: new Set() };
+      state.versions.set(version, known);
+    }
+    return known;
+  }
+
+  /** The app is gone and has no session: forget it. */
+  forgetApp(app: string): void {
+    const state = this.#apps.get(app);
+    if (state === undefined) return;
+    assert(state.liveCount + state.delayedCount === 0, 'an app with live sessions is not forgotten');
+    this.#apps.delete(app);
+  }
+}
+
+function run(session: Session, effects: SessionTableEffect[]): void {
+  session.move('running');
+  session.run++;
+  effects.push({ type: 'send-start', session });
+}
+
+function decide(session: Session, outcome: SyncOutcome, effects: SessionTableEffect[]): void {
+  if (session.outcome !== undefined) return; // (ST3)
+  session.outcome = outcome;
+  effects.push({ type: 'outcome', session, outcome });
+}
+
+/** How a session ends that was cancelled: by someone, or by its deadline, which an output outweighs. */
+function cancelledEnd(session: Session, said?: SessionEnd): SessionEnd {
+  const error = session.cancelError;
+  assert(error !== undefined, 'a cancelled session knows why');
+  const rest = {
+    unfired: said?.unfired ?? [],
+    counts: said?.counts ?? NO_COUNTS,
+    meteredMs: said?.meteredMs ?? 0,
+  };
+  if (error.code === 'E_CANCELLED') return { state: 'cancelled', error, ...rest };
+  if (session.outputs.length === 0) return { state: 'failed', error, ...rest };
+  const failed = { invocation: '', function: session.spec.entries[0]?.function ?? '', error };
+  return { state: 'completed', ...rest, failures: [...(said?.failures ?? []), failed] };
+}
+
+function lostEnd(session: Session, lost: LostHost): SessionEnd {
+  const error: ErrorData = {
+    code: 'E_NODE_LOST',
+    message: `The app host of this session died ${session.lost} times; the last time: ${lost.error.message}`,
+    details: { lost: session.lost, ...lost.error.details },
+    ...(lost.error.stack === undefined ? {} : { stack: lost.error.stack }),
+  };
+  const rest = { unfired: [], counts: NO_COUNTS, meteredMs: 0 };
+  if (session.outputs.length === 0) return { state: 'failed', error, ...rest };
+  const failed = { invocation: '', function: session.spec.entries[0]?.function ?? '', error };
+  return { state: 'completed', ...rest, failures: [failed] };
+}
+
+function countEnd(app: AppState, nowMs: number): void {
+  if (nowMs - app.windowStartMs >= THROUGHPUT_WINDOW_MS) {
+    app.endedPerSecond = (app.endedInWindow * 1_000) / Math.max(THROUGHPUT_WINDOW_MS, nowMs - app.windowStartMs);
+    app.windowStartMs = nowMs;
+    app.endedInWindow = 0;
+  }
+  app.endedInWindow++;
+}

@@ -1,0 +1,154 @@
+// A session as the coordinator sees it: what it takes to execute it again, and how far it has come.
+
+import type { EpochMs, ErrorData, MonotonicMs, SessionId } from '../../base/index.ts';
+import { assert } from '../../base/index.ts';
+import type {
+  ObjectHeader,
+  OutputEvent,
+  Payload,
+  SessionCounts,
+  SyncOutcome,
+  UnfiredTrigger,
+} from '../../protocol/index.ts';
+
+export interface StoredObject {
+  readonly header: ObjectHeader;
+  readonly bytes: Uint8Array;
+}
+
+export interface SessionEntry {
+  readonly function: string;
+  readonly inputs: readonly StoredObject[];
+}
+
+/** Everything that a second execution needs; never changes. */
+export interface SessionSpec {
+  readonly app: string;
+  readonly version: string;
+  readonly entries: readonly SessionEntry[];
+  /** Its start is, or will be, on disk: it survives the server. */
+  readonly durable: boolean;
+  /** Nobody waits in one request for its end: async, delayed, opened by an object, or a firing. */
+  readonly detached: boolean;
+  readonly timeoutMs?: number;
+  readonly priority: number;
+  readonly tags: Readonly<Record<string, string>>;
+  readonly causes: readonly string[];
+  readonly causesCount?: number;
+  readonly open?: { readonly idleTimeoutMs: number };
+  readonly idempotency?: { readonly scope: string; readonly digest: string };
+  /** `<bucket>/<trigger>/<index>` of the firing that it executes. */
+  readonly firing?: string;
+  /** Objects held durably that this firing consumes; freed when it ends, unless its own start was durable. */
+  readonly consumes?: readonly string[];
+  readonly retryOf?: string;
+  readonly forkOf?: string;
+}
+
+/**
+ * ```
+ * delayed ──▶ waiting ──▶ running ──▶ ended
+ *                ▲  host lost │ │ cancel, deadline
+ *                └────────────┘ └──▶ cancelling ──▶ ended
+ * ```
+ * Every state but `ended` may also end at once: cancelled, out of time, or its host lost too often.
+ */
+export type SessionPhase = 'delayed' | 'waiting' | 'running' | 'cancelling' | 'ended';
+
+const MOVES: Readonly<Record<SessionPhase, readonly SessionPhase[]>> = {
+  delayed: ['waiting', 'ended'],
+  waiting: ['running', 'ended'],
+  running: ['waiting', 'cancelling', 'ended'],
+  cancelling: ['ended'],
+  ended: [],
+};
+
+/** How a session ended. */
+export interface SessionEnd {
+  readonly state: 'completed' | 'failed' | 'cancelled';
+  readonly result?: Payload;
+  readonly error?: ErrorData;
+  readonly unfired: readonly UnfiredTrigger[];
+  readonly counts: SessionCounts;
+  readonly meteredMs: number;
+  readonly failures?: readonly {
+    readonly invocation: string;
+    readonly function: string;
+    readonly error: ErrorData;
+  }[];
+}
+
+/** One object, close or join that came from outside; told again to the next host when one is lost. */
+export type OutsideEvent =
+  | { readonly type: 'object'; readonly object: StoredObject; readonly digest: string }
+  | { readonly type: 'close'; readonly bucket: string }
+  | { readonly type: 'join'; readonly bucket: string; readonly names?: readonly string[]; readonly count?: number };
+
+export const NO_COUNTS: SessionCounts = { invocations: 0, attempts: 0, objects: 0, bytes: 0, firings: 0 };
+const NO_OUTPUTS: readonly OutputEvent[] = [];
+
+export class Session {
+  readonly id: SessionId;
+  readonly spec: SessionSpec;
+  readonly startedAtMs: EpochMs;
+  readonly inputBytes: number;
+  #phase: SessionPhase;
+  /** Counts executions; a message that bears another number is of an overtaken one. */
+  run = 0;
+  /** How often its host died. */
+  lost = 0;
+  deadlineMs: MonotonicMs | undefined;
+  /** Why it is cancelled, while it is `cancelling`. */
+  cancelError: ErrorData | undefined;
+  outcome: SyncOutcome | undefined;
+  outputs: readonly OutputEvent[] = NO_OUTPUTS;
+  #outputKeys: Set<string> | undefined;
+  outside: OutsideEvent[] | undefined;
+  end: SessionEnd | undefined;
+  endedAtMs: EpochMs | undefined;
+
+  constructor(id: SessionId, spec: SessionSpec, startedAtMs: EpochMs, delayed: boolean) {
+    this.id = id;
+    this.spec = spec;
+    this.startedAtMs = startedAtMs;
+    this.#phase = delayed ? 'delayed' : 'waiting';
+    let bytes = 0;
+    for (const entry of spec.entries) for (const input of entry.inputs) bytes += input.bytes.length;
+    this.inputBytes = bytes;
+  }
+
+  get phase(): SessionPhase {
+    return this.#phase;
+  }
+
+  move(to: SessionPhase): void {
+    assert(
+      MOVES[this.#phase].includes(to),
+      `a session may go from ${this.#phase} to ${to} (${this.id}, run ${this.run})`,
+    );
+    this.#phase = to;
+  }
+
+  /** @returns the event, or undefined when an earlier run gave an output of that name already. */
+  addOutput(bucket: string, name: string, payload: Payload): OutputEvent | undefined {
+    const key = `${bucket}\u0000${name}`;
+    if (this.#outputKeys === undefined) {
+      this.#outputKeys = new Set();
+      this.outputs = [];
+    }
+    if (this.#outputKeys.has(key)) return undefined;
+    this.#outputKeys.add(key);
+    const output = { n: this.outputs.length + 1, bucket, name, payload };
+    (this.outputs as OutputEvent[]).push(output);
+    return output;
+  }
+
+  outsideObject(bucket: string, name: string): Extract<OutsideEvent, { type: 'object' }> | undefined {
+    for (const event of this.outside ?? []) {
+      if (event.type === 'object' && event.object.header.name === name && event.object.header.bucket === bucket) {
+        return event;
+      }
+    }
+    return undefined;
+  }
+}

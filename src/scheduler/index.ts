@@ -1,0 +1,27 @@
+export { Coordinator } from './global/coordinator.ts';
+export { assertBucket, assertFunction, Door, unknownApp } from './global/door.ts';
+export {
+  DELAYED_SESSIONS_MAX,
+  ENDED_BYTES_MAX,
+  ENDED_SESSIONS_MAX,
+  HELD_BYTES_MAX,
+  IDEMPOTENCY_WINDOW_MS,
+  LIVE_INPUT_BYTES_MAX,
+  LIVE_SESSIONS_MAX,
+  LOST_RETRIES_MAX,
+  OPEN_IDLE_TIMEOUT_MS,
+  OUTPUTS_MAX,
+  SESSION_RETENTION_MS,
+} from './global/limits.ts';
+export type {
+  AppDirectory,
+  CoordinatorPorts,
+  CurrentApp,
+  DeadLetter,
+  HostDirectory,
+  HostLink,
+  HostReply,
+  HostRequest,
+} from './global/ports.ts';
+export { RecordStore } from './global/record-store.ts';
+export type { LostHost } from './global/session-table.ts';
