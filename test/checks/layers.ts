@@ -50,6 +50,7 @@ export const LAYERS: readonly Layer[] = [
   { folder: 'pool', level: 4 },
   { folder: 'scheduler/local', level: 4.5, reason: 'machines that executor/host drives' },
   { folder: 'scheduler', level: 5 },
+  { folder: 'supervisor', level: 5 },
   { folder: 'executor', level: 5 },
   { folder: 'executor/host', level: 5 },
   { folder: 'executor/guest', level: 5, also: ['sdk'], reason: 'it serves the functions that the SDK describes' },
