@@ -1,0 +1,269 @@
+// The gateway's port, answered by the parts of this process.
+
+import { availableParallelism, freemem, totalmem } from 'node:os';
+import { ERROR_TABLE } from '../base/index.ts';
+import { APPS_MAX, type AppRegistry, BUNDLE_BYTES_MAX, VERSIONS_KEPT_MAX } from '../cluster/index.ts';
+import type { ControlPlane } from '../gateway/index.ts';
+import type { Clock } from '../platform/index.ts';
+import type { AppObjects, HostStats, InstanceInfo } from '../protocol/index.ts';
+import {
+  type Coordinator,
+  DELAYED_SESSIONS_MAX,
+  Door,
+  ENDED_BYTES_MAX,
+  ENDED_SESSIONS_MAX,
+  HELD_BYTES_MAX,
+  IDEMPOTENCY_WINDOW_MS,
+  LIVE_INPUT_BYTES_MAX,
+  LIVE_SESSIONS_MAX,
+  LOST_RETRIES_MAX,
+  OPEN_IDLE_TIMEOUT_MS,
+  OUTPUTS_MAX,
+  SESSION_RETENTION_MS,
+  unknownApp,
+} from '../scheduler/index.ts';
+import type { Supervisor } from '../supervisor/index.ts';
+import type { Deployments } from './deployments.ts';
+import { LOG_ENTRIES_MAX, type LogBook } from './log-book.ts';
+import { metricsText } from './metrics.ts';
+import type { Settings } from './settings.ts';
+
+/** A host that is too busy to answer is left out of an overview. */
+const STATS_MS_MAX = 2_000;
+export const NODE_NAME = 'local';
+
+export interface ControlPlaneParts {
+  readonly registry: AppRegistry;
+  readonly coordinator: Coordinator;
+  readonly supervisor: Supervisor;
+  readonly deployments: Deployments;
+  readonly logBook: LogBook;
+  readonly settings: Settings;
+  readonly clock: Clock;
+  readonly startedAtMs: number;
+  readonly notReady: () => string | undefined;
+}
+
+export function createControlPlane(parts: ControlPlaneParts): ControlPlane {
+  const { registry, coordinator, deployments, logBook, settings } = parts;
+  const door = new Door(coordinator);
+  return {
+    deploy: (app, bundle, env) => deployments.deploy(app, bundle, env),
+    listApps: async () => ({ apps: [...registry.names()].sort().map((app) => deployments.infoOf(app)) }),
+    getApp: async (app) => deployments.infoOf(app),
+    deleteApp: (app) => deployments.delete(app),
+    putTrigger: (app, bucket, trigger, spec) => deployments.putTrigger(app, bucket, trigger, spec),
+    deleteTrigger: (app, bucket, trigger) => deployments.deleteTrigger(app, bucket, trigger),
+    startSession: (request) => door.startSession(request),
+    putObject: (request) => door.putObject(request),
+    closeGroup: (session, bucket) => door.closeGroup(session, bucket),
+    join: (session, bucket, join) => door.join(session, bucket, join),
+    getObject: (app, bucket, name, session, range) => door.getObject(app, bucket, name, session, range),
+    getSession: (session) => door.getSession(session),
+    sessionResult: (session, waitMs, signal) => door.sessionResult(session, waitMs, signal),
+    trace: (session) => door.trace(session),
+    outputs: (session, after, signal) => door.outputs(session, after, signal),
+    listSessions: (query) => door.listSessions(query),
+    cancelSession: (session) => door.cancelSession(session),
+    retrySession: (session) => door.retrySession(session),
+    forkSession: (session) => door.forkSession(session),
+    objects: (app) => objects(parts, app),
+    instances: (app) => instances(parts, app),
+    nodes: async () => ({ nodes: [node(parts)] }),
+    deadLetters: async () => ({ deadLetters: coordinator.deadLetters }),
+    limits: async () => ({ limits: limits(settings) }),
+    logs: (query, signal) => logBook.read(query, signal),
+    metrics: async () => metrics(parts),
+    notReady: parts.notReady,
+    bodyBytesMax: settings.bodyBytesMax,
+  };
+}
+
+async function statsOf(
+  { supervisor, registry }: ControlPlaneParts,
+  app: string | undefined,
+): Promise<{ app: string; version: string; stats: HostStats }[]> {
+  if (app !== undefined && registry.current(app) === undefined) throw unknownApp(app, registry.names());
+  const found: { app: string; version: string; stats: HostStats }[] = [];
+  const asked = supervisor.states().filter((host) => app === undefined || host.app === app);
+  await Promise.all(
+    asked.map(async (host) => {
+      const answer = host.connection?.request({ type: 'stats-get' });
+      if (answer === undefined) return;
+      let timer: NodeJS.Timeout | undefined;
+      const late = new Promise<undefined>((resolve) => {
+        timer = setTimeout(resolve, STATS_MS_MAX, undefined);
+      });
+      const said = await Promise.race([answer.catch(() => undefined), late]);
+      clearTimeout(timer);
+      if (said?.reply.stats !== undefined)
+        found.push({ app: host.app, version: host.version, stats: said.reply.stats });
+    }),
+  );
+  return found;
+}
+
+async function objects(parts: ControlPlaneParts, app: string | undefined): Promise<{ apps: readonly AppObjects[] }> {
+  const { registry, coordinator } = parts;
+  const all = await statsOf(parts, app);
+  const names = app === undefined ? [...registry.names()].sort() : [app];
+  const apps = names.map((name) => {
+    const held = coordinator.triggers.heldOf(name);
+    let memoryBytes = held.bytes;
+    let count = held.objects;
+    for (const one of all) {
+      if (one.app !== name) continue;
+      memoryBytes += one.stats.memoryBytes;
+      count += one.stats.objects;
+    }
+    const persistedBytes = coordinator.persisted.bytesOf(name);
+    const sessions = coordinator.table.liveOf(name);
+    return { app: name, memoryBytes, spilledBytes: 0, persistedBytes, objects: count, sessions };
+  });
+  return { apps };
+}
+
+async function instances(
+  parts: ControlPlaneParts,
+  app: string | undefined,
+): Promise<{ instances: readonly InstanceInfo[] }> {
+  const all = await statsOf(parts, app);
+  const list: InstanceInfo[] = [];
+  for (const { app: name, version, stats } of all) {
+    for (const instance of stats.instances) list.push({ ...instance, app: name, version, node: NODE_NAME });
+  }
+  return { instances: list };
+}
+
+function node({ supervisor, startedAtMs }: ControlPlaneParts) {
+  const hosts = supervisor.states().map(({ app, version, state, pid }) => ({ app, version, state, pid: pid ?? null }));
+  return {
+    node: NODE_NAME,
+    roles: ['gateway', 'coordinator', 'worker'],
+    state: 'up',
+    pid: process.pid,
+    startedAt: new Date(startedAtMs).toISOString(),
+    memoryBytes: process.memoryUsage().rss,
+    machineMemoryBytes: totalmem(),
+    machineMemoryFreeBytes: freemem(),
+    cpus: availableParallelism(),
+    hosts,
+  };
+}
+
+function limits(settings: Settings): { name: string; value: number | string; unit?: string; why: string }[] {
+  const bytes = (name: string, value: number, why: string) => ({ name, value, unit: 'bytes', why });
+  const count = (name: string, value: number, why: string) => ({ name, value, why });
+  const ms = (name: string, value: number, why: string) => ({ name, value, unit: 'ms', why });
+  return [
+    bytes('bodyBytesMax', settings.bodyBytesMax, 'one request body or value; above it 413 E_BODY_TOO_LARGE'),
+    bytes(
+      'objectBytesMax',
+      settings.objectBytesMax,
+      'memory for the objects of one app host; a quarter of the machine',
+    ),
+    bytes('inlineBytesMax', settings.inlineBytesMax, 'objects up to this ride inside the message that needs them'),
+    count('instancesMax', settings.instancesMax, 'instances of one app host; four per processor'),
+    count('queueMax', settings.queueMax, 'invocations of sessions not yet started that wait in one app host'),
+    count('liveSessionsMax', LIVE_SESSIONS_MAX, 'sessions of one app that have not ended; above it 503 E_QUEUE_FULL'),
+    count('delayedSessionsMax', DELAYED_SESSIONS_MAX, 'sessions of one app that wait for their delayMs'),
+    bytes(
+      'liveInputBytesMax',
+      LIVE_INPUT_BYTES_MAX,
+      'inputs of sessions that have not ended, kept to execute them again',
+    ),
+    count('lostRetriesMax', LOST_RETRIES_MAX, 'executions again after the app host died; then E_NODE_LOST'),
+    bytes('heldBytesMax', HELD_BYTES_MAX, 'objects that the bucket-scoped triggers of one app hold'),
+    count('outputsMax', OUTPUTS_MAX, 'outputs of one session that are kept for replay'),
+    ms('sessionRetentionMs', SESSION_RETENTION_MS, 'records and outputs of asynchronous and idempotent sessions'),
+    ms('idempotencyWindowMs', IDEMPOTENCY_WINDOW_MS, 'how long an idempotency key means the same session'),
+    ms('openIdleTimeoutMs', OPEN_IDLE_TIMEOUT_MS, 'an open session that gets nothing ends after this'),
+    count('endedSessionsMax', ENDED_SESSIONS_MAX, 'records of synchronous sessions without a key, newest kept'),
+    bytes('endedBytesMax', ENDED_BYTES_MAX, 'the same by bytes'),
+    count('appsMax', APPS_MAX, 'apps of one server'),
+    bytes('bundleBytesMax', BUNDLE_BYTES_MAX, 'files of one bundle together'),
+    count('versionsKeptMax', VERSIONS_KEPT_MAX, 'versions of one app that are kept for a rollback'),
+    count('logEntriesMax', LOG_ENTRIES_MAX, 'log entries of all apps, newest kept'),
+    count('errorCodes', Object.keys(ERROR_TABLE).length, 'codes that an answer can bear'),
+  ];
+}
+
+function metrics(parts: ControlPlaneParts): string {
+  const { coordinator, supervisor, registry } = parts;
+  const { counters } = coordinator;
+  const apps = [...registry.names()];
+  const states = new Map<string, number>();
+  for (const { state } of supervisor.states()) states.set(state, (states.get(state) ?? 0) + 1);
+  const one = (value: number) => [{ value }];
+  return metricsText([
+    {
+      name: 'antrail_sessions_accepted_total',
+      type: 'counter',
+      help: 'Sessions that were accepted.',
+      samples: one(counters.accepted),
+    },
+    {
+      name: 'antrail_sessions_refused_total',
+      type: 'counter',
+      help: 'Starts refused because a queue was full.',
+      samples: one(counters.refused),
+    },
+    {
+      name: 'antrail_sessions_ended_total',
+      type: 'counter',
+      help: 'Sessions that ended, by state.',
+      samples: (['completed', 'failed', 'cancelled'] as const).map((state) => ({
+        labels: { state },
+        value: counters[state],
+      })),
+    },
+    {
+      name: 'antrail_sessions_executed_again_total',
+      type: 'counter',
+      help: 'Executions again after an app host was lost.',
+      samples: one(counters.executedAgain),
+    },
+    {
+      name: 'antrail_firings_total',
+      type: 'counter',
+      help: 'Firings of bucket-scoped triggers.',
+      samples: one(counters.firings),
+    },
+    {
+      name: 'antrail_outputs_total',
+      type: 'counter',
+      help: 'Output objects of sessions.',
+      samples: one(counters.outputs),
+    },
+    {
+      name: 'antrail_sessions_live',
+      type: 'gauge',
+      help: 'Sessions that have not ended.',
+      samples: apps.map((app) => ({ labels: { app }, value: coordinator.table.liveOf(app) })),
+    },
+    {
+      name: 'antrail_held_bytes',
+      type: 'gauge',
+      help: 'Objects that bucket-scoped triggers hold.',
+      samples: apps.map((app) => ({ labels: { app }, value: coordinator.triggers.heldOf(app).bytes })),
+    },
+    {
+      name: 'antrail_persisted_bytes',
+      type: 'gauge',
+      help: 'Persisted objects.',
+      samples: apps.map((app) => ({ labels: { app }, value: coordinator.persisted.bytesOf(app) })),
+    },
+    {
+      name: 'antrail_app_hosts',
+      type: 'gauge',
+      help: 'App hosts, by state.',
+      samples: Array.from(states, ([state, value]) => ({ labels: { state }, value })),
+    },
+    {
+      name: 'process_resident_memory_bytes',
+      type: 'gauge',
+      help: 'Resident memory of the server process.',
+      samples: one(process.memoryUsage().rss),
+    },
+  ]);
+}

@@ -1,0 +1,105 @@
+// Options of a server, checked once; every field is there afterwards.
+
+import { readFileSync } from 'node:fs';
+import { availableParallelism, totalmem } from 'node:os';
+import { GIB, KIB, MIB, nearMiss, PlatformError } from '../base/index.ts';
+
+export interface ServerOptions {
+  readonly dataDir: string;
+  readonly host: string;
+  /** 0 takes a free one. */
+  readonly port: number;
+  /** JSON with any of the fields of Settings. */
+  readonly configFile?: string;
+  /** Host names beside loopback and `host` that requests may name. */
+  readonly allowedHosts?: readonly string[];
+  /** Verifies that objects do not change after they were sent. */
+  readonly dev?: boolean;
+  readonly workerNodes?: number;
+  /** What the server says of itself; default: standard error. */
+  readonly log?: (entry: ServerLogEntry) => void;
+}
+
+export interface ServerLogEntry {
+  readonly level: 'info' | 'warn' | 'error';
+  readonly message: string;
+  readonly fields?: Readonly<Record<string, unknown>>;
+}
+
+/** What a config file may say. */
+export interface Settings {
+  readonly allowedHosts: readonly string[];
+  readonly bodyBytesMax: number;
+  /** Memory for objects of one app host. */
+  readonly objectBytesMax: number;
+  /** Instances of one app host. */
+  readonly instancesMax: number;
+  /** Invocations that wait in one app host, of sessions not yet started. */
+  readonly queueMax: number;
+  readonly inlineBytesMax: number;
+  readonly verifyObjects: boolean;
+}
+
+interface Rule {
+  readonly is: (value: unknown) => boolean;
+  readonly wants: string;
+}
+
+const COUNT: Rule = {
+  is: (value) => Number.isSafeInteger(value) && Number(value) > 0,
+  wants: 'a whole number above 0',
+};
+const RULES: Readonly<Record<keyof Settings, Rule>> = {
+  allowedHosts: {
+    is: (value) => Array.isArray(value) && value.every((host) => typeof host === 'string'),
+    wants: 'a list of host names',
+  },
+  bodyBytesMax: COUNT,
+  objectBytesMax: COUNT,
+  instancesMax: COUNT,
+  queueMax: COUNT,
+  inlineBytesMax: COUNT,
+  verifyObjects: { is: (value) => typeof value === 'boolean', wants: 'true or false' },
+};
+
+/** @throws E_OPTION_INVALID: the config file cannot be read, is no JSON, or says something unknown. */
+export function resolveSettings(options: ServerOptions): Settings {
+  const config = options.configFile === undefined ? {} : readConfig(options.configFile);
+  const defaults: Settings = {
+    allowedHosts: [],
+    bodyBytesMax: GIB,
+    objectBytesMax: Math.min(8 * GIB, Math.max(256 * MIB, Math.floor(totalmem() / 4))),
+    instancesMax: Math.max(8, 4 * availableParallelism()),
+    queueMax: 10_000,
+    inlineBytesMax: 16 * KIB,
+    verifyObjects: options.dev === true,
+  };
+  const settings = { ...defaults, ...config };
+  return { ...settings, allowedHosts: [...settings.allowedHosts, ...(options.allowedHosts ?? [])] };
+}
+
+function readConfig(file: string): Partial<Settings> {
+  let config: unknown;
+  try {
+    config = JSON.parse(readFileSync(file, 'utf8'));
+  } catch (cause) {
+    throw new PlatformError('E_OPTION_INVALID', `The config file ${file} cannot be read: ${(cause as Error).message}`, {
+      cause,
+    });
+  }
+  if (typeof config !== 'object' || config === null || Array.isArray(config)) {
+    throw new PlatformError('E_OPTION_INVALID', `The config file ${file} must hold one JSON object.`);
+  }
+  for (const [name, value] of Object.entries(config)) {
+    const rule = Object.hasOwn(RULES, name) ? RULES[name as keyof Settings] : undefined;
+    if (rule === undefined) {
+      const near = nearMiss(name, Object.keys(RULES));
+      const hint = near === undefined ? `Known are ${Object.keys(RULES).join(', ')}.` : `Did you mean '${near}'?`;
+      throw new PlatformError('E_OPTION_INVALID', `The config file ${file} has an unknown option '${name}'. ${hint}`);
+    }
+    if (!rule.is(value)) {
+      throw new PlatformError('E_OPTION_INVALID', `Option '${name}' of the config file ${file} must be ${rule.wants}.`);
+    }
+  }
+  return config as Partial<Settings>;
+}
