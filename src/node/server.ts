@@ -42,7 +42,7 @@ const ENV_NAMES = ['PATH', 'TZ', 'LANG', 'LC_ALL', 'TMPDIR'];
 /** The folder of this file once built; the package's root is two above. */
 const HERE = dirname(fileURLToPath(import.meta.url));
 const PACKAGE_ROOT = dirname(dirname(HERE));
-const HOST_MAIN = join(dirname(HERE), 'executor', 'host', 'main.js');
+const HOST_MAIN = join(dirname(HERE), 'bin', 'app-host.js');
 
 export interface ServerParts {
   /** Main file of the app host, for tests of this folder. */
