@@ -517,6 +517,7 @@ export class Host {
       }
     }
     this.#slab.sweep(owner, this.#knownPlaces());
+    for (const attempt of attempts) this.#noLongerRead(attempt.sessionNo);
     this.#schedule(this.#scheduler.handle({ type: 'instance-gone', slot: running.slot, error }, this.#now()));
     this.#arm();
   }
@@ -632,6 +633,7 @@ export class Host {
         const error = record.error === undefined ? undefined : (JSON.parse(record.error) as ErrorData);
         this.#apply({ ...record, type: 'attempt-ended', error });
         this.#schedule(this.#scheduler.handle({ type: 'attempt-over', slot }, this.#now()));
+        if (this.#lingering.size > 0) this.#noLongerRead(record.sessionNo);
         return;
       }
       case 'note': {
@@ -839,6 +841,8 @@ export class Host {
   }
 
   readonly #unwritten = new Map<Session, number>();
+  /** Released, but an overtaken handler still runs. */
+  readonly #lingering = new Map<number, Session>();
 
   /** (HO3): a callback that lets go of the session's bytes; undefined for what is copied anyway. */
   #holding(session: Session, content: StoredContent): (() => void) | undefined {
@@ -849,7 +853,7 @@ export class Host {
       if (left > 0) this.#unwritten.set(session, left);
       else {
         this.#unwritten.delete(session);
-        if (session.state === 'ended') this.#free(session);
+        if (session.state === 'ended') this.#freeWhenUnread(session);
       }
     };
   }
@@ -885,8 +889,25 @@ export class Host {
   }
 
   #release(session: Session): void {
-    if (!this.#unwritten.has(session)) this.#free(session);
+    if (!this.#unwritten.has(session)) this.#freeWhenUnread(session);
     this.#exitWhenDrained();
+  }
+
+  /** Overtaken handlers may still read the objects: they are told to stop, and then replaced. */
+  #freeWhenUnread(session: Session): void {
+    for (const running of this.#instances.all()) {
+      if (!running.actual.some((one) => one.sessionNo === session.no)) continue;
+      this.#lingering.set(session.no, session);
+      return;
+    }
+    this.#free(session);
+  }
+
+  #noLongerRead(sessionNo: number): void {
+    const session = this.#lingering.get(sessionNo);
+    if (session === undefined) return;
+    this.#lingering.delete(sessionNo);
+    this.#freeWhenUnread(session);
   }
 
   #free(session: Session): void {

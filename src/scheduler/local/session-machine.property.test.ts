@@ -39,6 +39,8 @@ interface Running {
   readonly fence: number;
   readonly invocation: Invocation;
   step: number;
+  /** Timed out: the driver keeps its objects until it stops. */
+  overtaken?: true;
 }
 
 class World {
@@ -89,11 +91,7 @@ class World {
             this.ended.has(effect.session.id) && !this.released.has(effect.session.id),
             'released once, after its end',
           );
-          assert.ok(
-            !this.running.some(
-              (one) => one.invocation.session === effect.session && one.fence === one.invocation.fence,
-            ),
-          );
+          assert.ok(!this.running.some((one) => one.invocation.session === effect.session && one.overtaken !== true));
           this.released.add(effect.session.id);
           break;
       }
@@ -190,6 +188,7 @@ class World {
     if (live.length === 0) return;
     const one = this.random.pick(live);
     if (why === 'lost') this.running.splice(this.running.indexOf(one), 1);
+    else one.overtaken = true;
     this.apply({ type: 'attempt-lost', invocation: one.invocation, why, error: { code: 'E_TIMEOUT', message: 'x' } });
   }
 
