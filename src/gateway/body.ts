@@ -141,9 +141,9 @@ class BodyReceiver implements Watched {
 
 /**
  * Reads and drops the rest of a body whose answer is already on its way: a connection that is closed with bytes unread
- * is reset, and the reset can overtake the answer. Ends at the body's end, at REFUSED_BODY_DROP_BYTES_MAX, or at a stall.
+ * is reset, and the reset can overtake the answer. Ends at the body's end (`isComplete`), at REFUSED_BODY_DROP_BYTES_MAX, or at a stall.
  */
-export function dropBody(req: IncomingMessage, room: BodyRoom, then: () => void): void {
+export function dropBody(req: IncomingMessage, room: BodyRoom, then: (isComplete: boolean) => void): void {
   let bytes = 0;
   let bytesAtTick = -1;
   const done = () => {
@@ -151,7 +151,7 @@ export function dropBody(req: IncomingMessage, room: BodyRoom, then: () => void)
     req.off('data', onData);
     req.off('end', done);
     req.off('close', done);
-    then();
+    then(req.complete);
   };
   const onData = (chunk: Buffer) => {
     bytes += chunk.length;

@@ -26,6 +26,8 @@ export interface Gate {
   readonly timing: GatewayTiming;
   readonly room: BodyRoom;
   readonly streams: Set<OpenStream>;
+  /** Resolves when others had their turn. */
+  readonly pause: () => Promise<void>;
   closing: boolean;
 }
 
@@ -75,7 +77,7 @@ export class Exchange {
     if (bytes.length === 0) return undefined;
     const contentType = this.header('content-type') ?? CONTENT_BYTES;
     if (!isJson(contentType)) return { contentType, bytes };
-    const checked = checkJson(bytes);
+    const checked = checkJson(bytes, this.gate.pause);
     if (checked !== undefined) await checked;
     return { contentType: CONTENT_JSON, bytes };
   }
@@ -128,7 +130,7 @@ export class Exchange {
 
   /** @param status where HTTP has a narrower one than the code's. */
   problem(error: ErrorData, status?: number, headers: readonly string[] = NO_HEADERS): void {
-    const { res, req } = this;
+    const { req } = this;
     const named = error.details?.session;
     if (this.session === undefined && typeof named === 'string') this.session = named;
     const session = error.code === 'E_SESSION_UNKNOWN' ? undefined : this.session;
@@ -137,19 +139,27 @@ export class Exchange {
     const retryAfter = retryAfterSeconds(problem);
     const more = retryAfter === undefined ? headers : [...headers, 'retry-after', String(retryAfter)];
     const text = problemText(problem);
-    if (req.complete || !hasBody(req) || Number(req.headers['content-length']) <= REFUSED_BODY_KEEP_BYTES_MAX) {
-      this.text(problem.status, CONTENT_PROBLEM, text, more);
-      return;
-    }
-    // The body is still coming. The answer is complete for the client, the connection ends when the body does.
+    if (req.complete || !hasBody(req)) this.text(problem.status, CONTENT_PROBLEM, text, more);
+    else this.#answerEarly(problem.status, text, more);
+  }
+
+  /** Answers while the body is still coming. The connection outlives it only if the body is small. */
+  #answerEarly(status: number, text: string, headers: readonly string[]): void {
+    const { res, req, gate } = this;
     const body = Buffer.from(text);
-    res.writeHead(problem.status, this.#head(CONTENT_PROBLEM, body.length, more, true));
-    if (req.headers.expect !== undefined) {
+    const isWaiting = status === 408 || req.headers.expect !== undefined;
+    const keep = !isWaiting && Number(req.headers['content-length']) <= REFUSED_BODY_KEEP_BYTES_MAX;
+    res.writeHead(status, this.#head(CONTENT_PROBLEM, body.length, headers, !keep || gate.closing));
+    if (isWaiting) {
       res.end(body);
-      return;
+    } else if (keep) {
+      res.end(body);
+      dropBody(req, gate.room, (isComplete) => isComplete || req.destroy());
+    } else {
+      // Complete for the client, which may stop sending; ended when the body is.
+      res.write(body);
+      dropBody(req, gate.room, () => res.end());
     }
-    res.write(body);
-    dropBody(req, this.gate.room, () => res.end());
   }
 
   /** Whatever was thrown while answering. */

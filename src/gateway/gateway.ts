@@ -11,6 +11,8 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo, Socket } from 'node:net';
 import { fastify } from 'fastify';
 import { PlatformError } from '../base/index.ts';
+import type { Clock, Timers } from '../platform/index.ts';
+import { nodeClock, nodeTimers } from '../platform/node/index.ts';
 import type { ControlPlane } from './control-plane.ts';
 import { Exchange, type Gate, type GatewayLog } from './exchange.ts';
 import { HostGuard } from './host-guard.ts';
@@ -27,9 +29,9 @@ import { notFound } from './not-found.ts';
 import { portOwner } from './port-owner.ts';
 import { CONTENT_PROBLEM, problemOf, problemText } from './problem.ts';
 import { readQuery } from './query.ts';
-import type { Route } from './route.ts';
+import { methodsOf, type Route } from './route.ts';
 import { ROUTES } from './routes.ts';
-import { Watch } from './watch.ts';
+import { after, every, type Time, Watch } from './watch.ts';
 
 export interface GatewayOptions {
   /** Address or name to listen at. */
@@ -39,6 +41,9 @@ export interface GatewayOptions {
   /** Host names beside loopback and `host` that requests may name, and whose pages may send them; `*` allows all. */
   readonly allowedHosts?: readonly string[];
   readonly log?: GatewayLog;
+  /** Default: the machine's. */
+  readonly clock?: Clock;
+  readonly timers?: Timers;
   /** For tests. */
   readonly timing?: Partial<GatewayTiming>;
 }
@@ -53,7 +58,8 @@ export interface Gateway {
 /** Resolves once it listens. @throws E_PORT_IN_USE. */
 export async function createGateway(controlPlane: ControlPlane, options: GatewayOptions): Promise<Gateway> {
   const timing = { ...GATEWAY_TIMING, ...options.timing };
-  const watch = new Watch(timing.tickMs);
+  const time: Time = { clock: options.clock ?? nodeClock, timers: options.timers ?? nodeTimers };
+  const watch = new Watch(time, timing.tickMs);
   const gate: Gate = {
     controlPlane,
     guard: new HostGuard(options.host, options.allowedHosts ?? []),
@@ -61,6 +67,7 @@ export async function createGateway(controlPlane: ControlPlane, options: Gateway
     timing,
     room: { watch, bodyStallMs: timing.bodyStallMs, bytesUnderWay: 0 },
     streams: new Set(),
+    pause: () => new Promise((resolve) => after(time, 0, resolve)),
     closing: false,
   };
   const servers: Server[] = [];
@@ -78,7 +85,7 @@ export async function createGateway(controlPlane: ControlPlane, options: Gateway
     url: `http://${options.host.includes(':') ? `[${options.host}]` : options.host}:${port}`,
     port,
     close() {
-      closed ??= closeGate(gate, () => app.close(), servers);
+      closed ??= closeGate(gate, time, () => app.close(), servers);
       return closed;
     },
   };
@@ -108,7 +115,7 @@ function routed(gate: Gate, servers: Server[]) {
   for (const route of ROUTES) {
     // Answered in onRequest, the first thing Fastify calls: before it looks at the body (GW2).
     const options = {
-      method: route.method === 'GET' && isPlain(route) ? (['GET', 'HEAD'] as const).slice() : [route.method],
+      method: methodsOf(route),
       url: route.path.replaceAll(/\{(\w+)\}/g, ':$1'),
       onRequest: (
         request: { raw: IncomingMessage; params: unknown },
@@ -127,11 +134,6 @@ function routed(gate: Gate, servers: Server[]) {
     answerNotFound(new Exchange(gate, request.raw, reply.raw, {}));
   });
   return app;
-}
-
-/** Streams have no HEAD: it could only say what its absence says. */
-function isPlain(route: Route): boolean {
-  return Object.values(route.answers).every(({ body }) => body !== 'events' && body !== 'lines');
 }
 
 function answerBy(route: Route, exchange: Exchange): void {
@@ -173,6 +175,8 @@ function newServer(handler: (req: IncomingMessage, res: ServerResponse) => void)
       requestTimeout: REQUEST_TIMEOUT_MS,
       keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
       noDelay: true,
+      // Missing, it is refused by HostGuard, in our words.
+      requireHostHeader: false,
     },
     handler,
   );
@@ -202,23 +206,26 @@ function answerGarbage(error: Error & { code?: string }, socket: Socket): void {
   );
 }
 
-async function closeGate(gate: Gate, closeApp: () => Promise<void>, servers: readonly Server[]): Promise<void> {
+async function closeGate(
+  gate: Gate,
+  time: Time,
+  closeApp: () => Promise<void>,
+  servers: readonly Server[],
+): Promise<void> {
   gate.closing = true;
   for (const stream of gate.streams) stream.close();
   // A connection becomes idle when its last answer is out; nobody else closes it then.
-  const idle = setInterval(() => {
+  const stopIdle = every(time, CLOSE_IDLE_PERIOD_MS, () => {
     for (const server of servers) server.closeIdleConnections();
-  }, CLOSE_IDLE_PERIOD_MS);
-  const cut = () => {
+  });
+  const stopGrace = after(time, gate.timing.closeGraceMs, () => {
     for (const server of servers) server.closeAllConnections();
-  };
-  const grace = AbortSignal.timeout(gate.timing.closeGraceMs);
-  grace.addEventListener('abort', cut, { once: true });
+  });
   try {
     await closeApp();
   } finally {
-    grace.removeEventListener('abort', cut);
-    clearInterval(idle);
+    stopGrace();
+    stopIdle();
   }
   gate.room.watch.close();
 }

@@ -27,11 +27,13 @@ export class HostGuard {
     if (this.#anyAddress) this.#names.add(hostname().toLowerCase());
   }
 
-  /** @throws E_FORBIDDEN. */
+  /** @throws E_FORBIDDEN, E_REQUEST_INVALID. */
   check(req: IncomingMessage): void {
     const { headers } = req;
     const { host } = headers;
-    if (host !== undefined && !this.#anyHost) this.#checkHost(host);
+    if (host === undefined) {
+      if (req.httpVersion !== '1.0') throw new PlatformError('E_REQUEST_INVALID', 'HTTP/1.1 needs a header `host`.');
+    } else if (!this.#anyHost) this.#checkHost(host);
     const site = headers['sec-fetch-site'];
     if (headers.origin === undefined && (site === undefined || site === 'same-origin' || site === 'none')) return;
     if (req.method !== 'GET' && req.method !== 'HEAD') this.#checkOrigin(headers.origin, host);

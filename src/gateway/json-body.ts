@@ -1,7 +1,6 @@
 // JSON bodies: checked once for syntax; on the way to a function their bytes are passed on as they came.
 
 import { isUtf8 } from 'node:buffer';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { PlatformError } from '../base/index.ts';
 import { firstWrongUtf8, JsonSyntax, textPosition } from './json-syntax.ts';
 import { JSON_PARSE_BYTES_MAX, JSON_SLICE_BYTES } from './limits.ts';
@@ -9,10 +8,11 @@ import { JSON_PARSE_BYTES_MAX, JSON_SLICE_BYTES } from './limits.ts';
 /**
  * Checks that `bytes` are JSON text in UTF-8. Bodies above JSON_PARSE_BYTES_MAX are checked in slices, between which
  * other requests get a turn; only then is there something to await.
+ * @param pause resolves when others had their turn.
  * @throws E_JSON_INVALID with `position` (0-based, UTF-16 units), `line` and `column` (1-based).
  */
-export function checkJson(bytes: Buffer): undefined | Promise<void> {
-  if (bytes.length > JSON_PARSE_BYTES_MAX) return checkInSlices(bytes);
+export function checkJson(bytes: Buffer, pause: () => Promise<void>): undefined | Promise<void> {
+  if (bytes.length > JSON_PARSE_BYTES_MAX) return checkInSlices(bytes, pause);
   if (isUtf8(bytes)) {
     try {
       JSON.parse(bytes.toString('utf8'));
@@ -38,13 +38,13 @@ export async function readJson(bytes: Buffer): Promise<unknown> {
   throw new PlatformError('E_REQUEST_INVALID', `The JSON body of ${bytes.length} bytes is too large to be read here.`);
 }
 
-async function checkInSlices(bytes: Buffer): Promise<void> {
+async function checkInSlices(bytes: Buffer, pause: () => Promise<void>): Promise<void> {
   const syntax = new JsonSyntax();
   if (!isUtf8(bytes)) return refuseWrong(bytes);
   for (let at = 0; at < bytes.length; at += JSON_SLICE_BYTES) {
     const wrong = syntax.read(bytes, at, Math.min(at + JSON_SLICE_BYTES, bytes.length));
     if (wrong >= 0) throw jsonInvalid(bytes, wrong, 'here');
-    await nextTurn();
+    if (at + JSON_SLICE_BYTES < bytes.length) await pause();
   }
   if (!syntax.isComplete()) throw jsonInvalid(bytes, bytes.length, 'end');
 }

@@ -1,8 +1,7 @@
 // What an unrouted request is told.
 
-import type { ErrorData } from '../base/index.ts';
-import { nearMiss } from '../base/index.ts';
-import type { Route } from './route.ts';
+import { type ErrorData, nearMiss } from '../base/index.ts';
+import { methodsOf, type Route } from './route.ts';
 
 export interface NotFound {
   readonly error: ErrorData;
@@ -18,7 +17,7 @@ export function notFound(method: string, url: string, routes: readonly Route[]):
   const segments = path.split('/');
   const here = routes.filter((route) => filledIn(route.path, segments) === path);
   if (here.length > 0) {
-    const allow = here.map((route) => route.method).join(', ');
+    const allow = here.flatMap(methodsOf).join(', ');
     const message = `${shown} takes ${allow}, not ${method}.`;
     return { status: 405, allow, error: { code: 'E_REQUEST_INVALID', message, details: { allow } } };
   }

@@ -38,7 +38,7 @@ export const SCHEMAS: Readonly<Record<string, unknown>> = {
     'stack?': text,
     'cause?': ref('ProblemCause'),
   }),
-  ProblemCause: record({ 'name?': text, message: text, 'stack?': text, 'cause?': ref('ProblemCause') }),
+  ProblemCause: record({ code: text, 'name?': text, message: text, 'stack?': text, 'cause?': ref('ProblemCause') }),
   Status: record({ status: text }),
   SessionReference: record({ session: text }),
   AppReference: record({ app: text }),

@@ -63,6 +63,7 @@ export function retryAfterSeconds(problem: Problem): number | undefined {
 }
 
 interface ProblemCause {
+  readonly code: ErrorCode;
   readonly name?: string;
   readonly message: string;
   readonly stack?: string;
@@ -71,6 +72,7 @@ interface ProblemCause {
 
 function causeOf(error: ErrorData): ProblemCause {
   return {
+    code: error.code,
     ...(error.name === undefined ? {} : { name: error.name }),
     message: error.message,
     ...(error.stack === undefined ? {} : { stack: error.stack }),

@@ -33,3 +33,9 @@ export type Route = Row<QuerySpec>;
 export function route<const Q extends QuerySpec>(row: Row<Q>): Route {
   return row as unknown as Route;
 }
+
+/** Routes of GET answer HEAD too, but streams: theirs could only say what its absence says. */
+export function methodsOf({ method, answers }: Route): (Method | 'HEAD')[] {
+  const isStream = Object.values(answers).some(({ body }) => body === 'events' || body === 'lines');
+  return method === 'GET' && !isStream ? [method, 'HEAD'] : [method];
+}
