@@ -83,10 +83,11 @@ export class Door {
         if (input === undefined || app.manifest.functions[name]?.options?.input !== true) continue;
         await this.#validate(request.app, app.version, { function: name }, input);
       }
-      // Another request with the same key may have come while the validator ran.
-      const late = await this.#join(spec.idempotency);
-      if (late !== undefined) return late;
       this.#assertAccepting();
+    }
+    // Another request with the same key may have come meanwhile; from here to `accept` nothing is awaited.
+    if (spec.idempotency !== undefined && this.#startedWith(spec.idempotency.scope) !== undefined) {
+      return this.#startKept(request, app, spec);
     }
     const delayed = request.delayMs !== undefined && request.delayMs > 0;
     const session = this.#admit(spec, delayed);
@@ -134,9 +135,8 @@ export class Door {
   async #find({ scope, digest }: Key): Promise<Session | undefined> {
     const { ports, archive, table } = this.#coordinator;
     const oldestMs = ports.clock.epochMs() - IDEMPOTENCY_WINDOW_MS;
-    const known = this.#coordinator.startedWith(scope);
+    const known = this.#startedWith(scope);
     if (known !== undefined) {
-      if (known.startedAtMs < oldestMs) return undefined;
       if (known.spec.idempotency?.digest !== digest) throw mismatch(known.id);
       return known;
     }
@@ -144,6 +144,13 @@ export class Door {
     if (record === undefined || record.header.atMs < oldestMs) return undefined;
     if (record.header.digest !== digest) throw mismatch(record.header.session);
     return table.get(record.header.session) ?? (await archive.load(record.header.session));
+  }
+
+  /** In memory and within the window. */
+  #startedWith(scope: string): Session | undefined {
+    const session = this.#coordinator.startedWith(scope);
+    const oldestMs = this.#coordinator.ports.clock.epochMs() - IDEMPOTENCY_WINDOW_MS;
+    return session === undefined || session.startedAtMs < oldestMs ? undefined : session;
   }
 
   #keyOf(request: StartRequest, idempotencyKey: string): Key {
@@ -231,10 +238,9 @@ export class Door {
     if (known !== undefined) return known;
     if (app.manifest.buckets[bucket]?.schema === true) {
       await this.#validate(request.app, app.version, { bucket }, payload);
-      const late = await this.#findPut(key, bucket, name);
-      if (late !== undefined) return late;
       this.#assertAccepting();
     }
+    if (this.#startedWith(key.scope) !== undefined) return this.putObject(request);
     const session = this.#admit({
       app: request.app,
       version: app.version,
@@ -249,6 +255,7 @@ export class Door {
     });
     const first = event(session.id);
     session.outside = [first];
+    session.outsideCount = 1;
     const written = this.#writeStart(session);
     const given = this.#give(session, first.object);
     this.#accept(session);
@@ -286,6 +293,8 @@ export class Door {
     this.#assertTakes(session);
     if (app.manifest.buckets[bucket]?.schema === true) {
       await this.#validate(request.app, session.spec.version, { bucket }, payload);
+      // The same object may have come while the validator ran.
+      if (session.outsideObject(bucket, name) !== undefined) return this.#putInto(id, request, app, event);
     }
     const duplicate = await this.#outside(session, event, async () => {
       const link = this.#coordinator.linkOf(session.spec.app, session.spec.version);
@@ -309,7 +318,7 @@ export class Door {
       );
     }
     session.outside.push(event);
-    const n = session.outside.length - 1;
+    const n = session.outsideCount++;
     try {
       const told = await tell();
       if (session.spec.durable) {
@@ -554,6 +563,7 @@ export class Door {
           ? { ...event, object: { ...event.object, header: { ...event.object.header, session: session.id } } }
           : event,
       );
+      session.outsideCount = session.outside.length;
     }
     const written = this.#writeStart(session);
     this.#accept(session);

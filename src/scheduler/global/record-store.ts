@@ -33,6 +33,7 @@ export class RecordStore {
   readonly #fileOf = new WeakMap<Uint8Array, string>();
   /** While files are written, later changes wait, so that changes of one key keep their order. */
   #behind: Promise<void> | undefined;
+  readonly #underWay = new Set<Promise<void>>();
   #closed = false;
 
   /** @param epoch differs at each start, so that names of files never meet. */
@@ -48,7 +49,7 @@ export class RecordStore {
     const large = changes.some(
       (change) => 'put' in change && change.blobs?.some((blob) => blob.length > INLINE_VALUE_BYTES_MAX),
     );
-    if (!large && this.#behind === undefined) return this.#commit(changes);
+    if (!large && this.#behind === undefined) return this.#track(this.#commit(changes));
     const before = this.#behind ?? Promise.resolve();
     const done = before.then(async () => {
       await this.#writeFiles(changes);
@@ -60,7 +61,7 @@ export class RecordStore {
         if (this.#behind === behind) this.#behind = undefined;
       });
     this.#behind = behind;
-    return done;
+    return this.#track(done);
   }
 
   /** Without payloads that are files. */
@@ -130,9 +131,17 @@ export class RecordStore {
     for (const file of files) await this.#folder.remove(`${FOLDER}/${file}`);
   }
 
+  /** Resolves when what was written before is durable. */
   async close(): Promise<void> {
     this.#closed = true;
-    await this.#behind;
+    await Promise.allSettled(this.#underWay);
+  }
+
+  #track(work: Promise<void>): Promise<void> {
+    this.#underWay.add(work);
+    const forget = () => this.#underWay.delete(work);
+    work.then(forget, forget);
+    return work;
   }
 
   async #writeFiles(changes: readonly RecordChange[]): Promise<void> {

@@ -59,6 +59,7 @@ async function liveSessions(coordinator: Coordinator): Promise<{ session: Sessio
       if (event === undefined) continue;
       restored.session.outside ??= [];
       restored.session.outside.push(outsideOf(event));
+      restored.session.outsideCount = Number(key.slice(key.lastIndexOf('/') + 1)) + 1;
     }
     live.push(restored);
   }

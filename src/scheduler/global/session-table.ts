@@ -258,6 +258,7 @@ export class SessionTable {
     effects: SessionTableEffect[],
   ): void {
     version.hostReady = false;
+    if (version.live.size === 0) version.app.versions.delete(version.version);
     for (const session of [...version.live]) {
       if (session.phase === 'cancelling') {
         this.#end(session, cancelledEnd(session), nowMs, epochMs, effects);

@@ -104,6 +104,8 @@ export class Session {
   outputs: readonly OutputEvent[] = NO_OUTPUTS;
   #outputKeys: Set<string> | undefined;
   outside: OutsideEvent[] | undefined;
+  /** Numbers what came from outside, refused or not: records of it are kept by number. */
+  outsideCount = 0;
   end: SessionEnd | undefined;
   endedAtMs: EpochMs | undefined;
 
