@@ -209,7 +209,10 @@ export class Supervisor {
   #feed(host: Host, event: HostLifeEvent): void {
     const effects = host.life.handle(event, this.#ports.clock.monotonicMs());
     for (const effect of effects) this.#do(host, effect);
-    if (host.life.state === 'stopped') for (const resolve of host.stoppers.splice(0)) resolve();
+    if (host.life.state !== 'stopped') return;
+    for (const resolve of host.stoppers.splice(0)) resolve();
+    // One that ended in peace leaves nothing to remember.
+    if (host.life.deaths === 0 && host.starters.length === 0) this.#hosts.delete(`${host.app}/${host.version}`);
   }
 
   #do(host: Host, effect: HostLifeEffect): void {
