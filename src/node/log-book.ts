@@ -4,6 +4,8 @@ import { Fifo } from '../base/index.ts';
 import type { LogEntry } from '../protocol/index.ts';
 
 export const LOG_ENTRIES_MAX = 10_000;
+/** Characters of their messages together, so that long lines do not fill the memory. */
+export const LOG_CHARS_MAX = 16 * 1024 * 1024;
 /** A follower that reads slower than entries come loses the oldest. */
 const FOLLOWER_ENTRIES_MAX = 1_000;
 
@@ -23,13 +25,15 @@ interface Follower {
 export class LogBook {
   readonly #entries = new Fifo<LogEntry>(LOG_ENTRIES_MAX);
   readonly #followers = new Set<Follower>();
+  #chars = 0;
   #closed = false;
 
   add(entry: LogEntry): void {
-    if (!this.#entries.push(entry)) {
-      this.#entries.shift();
-      this.#entries.push(entry);
+    this.#chars += entry.message.length;
+    while (this.#entries.size >= LOG_ENTRIES_MAX || (this.#chars > LOG_CHARS_MAX && this.#entries.size > 0)) {
+      this.#chars -= this.#entries.shift()?.message.length ?? 0;
     }
+    this.#entries.push(entry);
     for (const follower of this.#followers) {
       if (!matches(entry, follower.query)) continue;
       if (!follower.entries.push(entry)) {

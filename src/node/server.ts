@@ -164,6 +164,7 @@ async function open(
   );
   const { close: closeListener } = listener;
   closers.push(() => closeListener());
+  closers.push(() => deployments.settled());
   closers.push(() => supervisor.close());
   closers.push(() => coordinator.close());
 
