@@ -10,6 +10,12 @@ export const LIVE_INPUT_BYTES_MAX = 2_048 * MIB;
 export const DELAYED_SESSIONS_MAX = 100_000;
 /** How often one session may lose its app host before it fails with E_NODE_LOST. */
 export const LOST_RETRIES_MAX = 3;
+/** A session that lost its app host so often may be what kills it: it is executed again apart from others of its kind. */
+export const SUSPECT_AFTER_LOSSES = 2;
+/** Such sessions at once, at most: it begins with one and doubles while their host lives. */
+export const TRIAL_SESSIONS_MAX = 64;
+/** A suspect whose host has lived for so long holds up the next one no longer. */
+export const TRIAL_MS_MAX = 30_000;
 /** How long a host may take to confirm a cancellation; then the session ends without it. */
 export const CANCEL_GRACE_MS = 5_000;
 
@@ -52,5 +58,6 @@ export const RETRY_AFTER_MS_MAX = 30_000;
 export const THROUGHPUT_WINDOW_MS = 1_000;
 
 assert(ENDED_SESSION_BYTES_MAX < ENDED_BYTES_MAX, 'one ended session fits into the ring');
+assert(SUSPECT_AFTER_LOSSES <= LOST_RETRIES_MAX, 'a suspect has an execution left');
 assert(SWEEP_INTERVAL_MS < SESSION_RETENTION_MS, 'records are swept within their retention');
 assert(RETRY_AFTER_MS_MIN < RETRY_AFTER_MS_MAX, 'retry-after has a range');

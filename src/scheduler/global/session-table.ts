@@ -8,6 +8,9 @@
 // ST3. Its outcome is decided exactly once, at its first output or with its end, and never changes.
 // ST4. A session is in exactly one version's live set, and `liveCount` of an app is the sum over its versions,
 //      delayed ones apart.
+// ST5. A session that lost its host SUSPECT_AFTER_LOSSES times waits among `suspects` and is executed as part of a trial:
+//      alone, or with others after a trial that the host outlived; before its last execution always alone. So one session
+//      that kills its host every time does not use up the executions of those that ran beside it.
 
 import { assert, type EpochMs, type ErrorData, Heap, type MonotonicMs, unreachable } from '../../base/index.ts';
 import {
@@ -26,7 +29,10 @@ import {
   OUTPUTS_MAX,
   RETRY_AFTER_MS_MAX,
   RETRY_AFTER_MS_MIN,
+  SUSPECT_AFTER_LOSSES,
   THROUGHPUT_WINDOW_MS,
+  TRIAL_MS_MAX,
+  TRIAL_SESSIONS_MAX,
 } from './limits.ts';
 import { NO_COUNTS, type Session, type SessionEnd } from './session.ts';
 
@@ -65,6 +71,11 @@ interface VersionState {
   readonly version: string;
   hostReady: boolean;
   readonly live: Set<Session>;
+  /** Waiting for their trial, longest first. */
+  readonly suspects: Set<Session>;
+  /** Suspects that run and whose host has not proved to outlive them. */
+  readonly onTrial: Set<Session>;
+  trialSize: number;
 }
 
 interface AppState {
@@ -80,9 +91,11 @@ interface AppState {
 
 interface TableTimer {
   readonly atMs: MonotonicMs;
-  readonly what: 'delay' | 'deadline' | 'grace';
+  readonly what: 'delay' | 'deadline' | 'grace' | 'trial';
   /** Cleared when it ended, so that a far timer does not keep its inputs in memory. */
   session: Session | undefined;
+  /** The session's execution when it was set. */
+  readonly run: number;
 }
 
 const NULL_PAYLOAD: Payload = { contentType: CONTENT_JSON, bytes: new TextEncoder().encode('null') };
@@ -159,7 +172,10 @@ export class SessionTable {
       case 'host-ready': {
         const version = this.#versionOf(event.app, event.version);
         version.hostReady = true;
-        for (const session of version.live) if (session.phase === 'waiting') run(session, effects);
+        for (const session of version.live) {
+          if (session.phase === 'waiting' && !version.suspects.has(session)) run(session, effects);
+        }
+        this.#tryNext(version, nowMs, effects);
         return effects;
       }
       case 'host-lost':
@@ -211,6 +227,11 @@ export class SessionTable {
           if (session.phase === 'delayed') delayed++;
           else count++;
         }
+        for (const session of version.suspects) assert(session.phase === 'waiting', 'a suspect waits (ST5)');
+        for (const session of version.onTrial) {
+          assert(session.phase === 'running' || session.phase === 'cancelling', 'who is on trial runs (ST5)');
+          assert(!mustBeAlone(session) || version.onTrial.size === 1, 'the last execution is alone (ST5)');
+        }
         live += version.live.size;
       }
       assert(
@@ -259,6 +280,8 @@ export class SessionTable {
   ): void {
     version.hostReady = false;
     if (version.live.size === 0) version.app.versions.delete(version.version);
+    version.onTrial.clear();
+    version.trialSize = 1;
     for (const session of [...version.live]) {
       if (session.phase === 'cancelling') {
         this.#end(session, cancelledEnd(session), nowMs, epochMs, effects);
@@ -268,6 +291,7 @@ export class SessionTable {
           this.#end(session, lostEnd(session, lost), nowMs, epochMs, effects);
         } else if (session.phase === 'running') {
           session.move('waiting');
+          if (session.lost >= SUSPECT_AFTER_LOSSES) version.suspects.add(session);
         }
       }
     }
@@ -276,6 +300,25 @@ export class SessionTable {
       effects.push({ type: 'need-host', app: version.app.app, version: version.version });
       break;
     }
+  }
+
+  /** Begins the next trial when none is under way (ST5). */
+  #tryNext(version: VersionState, nowMs: MonotonicMs, effects: SessionTableEffect[]): void {
+    if (!version.hostReady || version.onTrial.size > 0) return;
+    for (const session of version.suspects) {
+      if (mustBeAlone(session) && version.onTrial.size > 0) break;
+      version.suspects.delete(session);
+      version.onTrial.add(session);
+      run(session, effects);
+      this.#setTimer(session, 'trial', (nowMs + TRIAL_MS_MAX) as MonotonicMs);
+      if (mustBeAlone(session) || version.onTrial.size >= version.trialSize) break;
+    }
+  }
+
+  #outlived(version: VersionState, session: Session, nowMs: MonotonicMs, effects: SessionTableEffect[]): void {
+    if (!version.onTrial.delete(session) || version.onTrial.size > 0) return;
+    version.trialSize = Math.min(TRIAL_SESSIONS_MAX, version.trialSize * 2);
+    this.#tryNext(version, nowMs, effects);
   }
 
   #cancel(
@@ -321,6 +364,8 @@ export class SessionTable {
       effects,
     );
     effects.push({ type: 'ended', session });
+    version.suspects.delete(session);
+    this.#outlived(version, session, nowMs, effects);
   }
 
   #fireTimers(nowMs: MonotonicMs, epochMs: EpochMs, effects: SessionTableEffect[]): void {
@@ -342,6 +387,9 @@ export class SessionTable {
       } else if (timer.what === 'deadline') {
         const message = `The session did not end within ${session.spec.timeoutMs} ms.`;
         this.#cancel(session, { code: 'E_TIMEOUT', message }, nowMs, epochMs, effects);
+      } else if (timer.what === 'trial') {
+        if (timer.run !== session.run) continue;
+        this.#outlived(this.#versionOf(session.spec.app, session.spec.version), session, nowMs, effects);
       } else {
         this.#end(session, cancelledEnd(session), nowMs, epochMs, effects);
       }
@@ -349,7 +397,7 @@ export class SessionTable {
   }
 
   #setTimer(session: Session, what: TableTimer['what'], atMs: MonotonicMs): void {
-    const timer: TableTimer = { atMs, what, session };
+    const timer: TableTimer = { atMs, what, session, run: session.run };
     this.#timers.push(timer);
     const timers = this.#timersOf.get(session);
     if (timers === undefined) this.#timersOf.set(session, [timer]);
@@ -390,7 +438,15 @@ export class SessionTable {
     }
     let known = state.versions.get(version);
     if (known === undefined) {
-      known = { app: state, version, hostReady: false, live: new Set() };
+      known = {
+        app: state,
+        version,
+        hostReady: false,
+        live: new Set(),
+        suspects: new Set(),
+        onTrial: new Set(),
+        trialSize: 1,
+      };
       state.versions.set(version, known);
     }
     return known;
@@ -403,6 +459,10 @@ export class SessionTable {
     assert(state.liveCount + state.delayedCount === 0, 'an app with live sessions is not forgotten');
     this.#apps.delete(app);
   }
+}
+
+function mustBeAlone(session: Session): boolean {
+  return session.lost >= LOST_RETRIES_MAX;
 }
 
 function run(session: Session, effects: SessionTableEffect[]): void {
