@@ -52,6 +52,7 @@ import {
   TICKET_BYTES,
   type Ticket,
   ticketBytesMax,
+  withUserStack,
   writeTicket,
 } from '../shared/index.ts';
 import { HopSamples } from './hop-samples.ts';
@@ -111,7 +112,7 @@ export class Host {
           message: line,
           instance: running.instance.id,
         }),
-      onExit: (running, error) => this.#instanceExited(running, error),
+      onExit: (running, error) => this.#instanceExited(running, withUserStack(error, boot.folder)),
     });
   }
 
@@ -415,7 +416,7 @@ export class Host {
         break;
       case 'load-failed':
         if (!this.#announced) {
-          this.#ports.send({ type: 'load-failed', error: message.error });
+          this.#ports.send({ type: 'load-failed', error: withUserStack(message.error, this.#boot.folder) });
           this.#ports.exit(1);
         }
         break;
@@ -630,7 +631,10 @@ export class Host {
           running.actual.splice(at, 1);
           this.#actualCount--;
         }
-        const error = record.error === undefined ? undefined : (JSON.parse(record.error) as ErrorData);
+        const error =
+          record.error === undefined
+            ? undefined
+            : withUserStack(JSON.parse(record.error) as ErrorData, this.#boot.folder);
         this.#apply({ ...record, type: 'attempt-ended', error });
         this.#schedule(this.#scheduler.handle({ type: 'attempt-over', slot }, this.#now()));
         if (this.#lingering.size > 0) this.#noLongerRead(record.sessionNo);

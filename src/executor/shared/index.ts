@@ -25,3 +25,4 @@ export {
 } from './records.ts';
 export { readTicket, type Ticket, ticketBytesMax, writeTicket } from './ticket-body.ts';
 export { createTicketMemory, type TicketBlock, type TicketKey, Tickets } from './tickets.ts';
+export { withUserStack } from './user-stack.ts';
