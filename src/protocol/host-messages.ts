@@ -28,7 +28,8 @@ export interface ObjectHeader extends PayloadHeader {
 export type ServerToHost =
   /**
    * Begins a session, or executes it again (`run` > 1) after its host was lost. Names and firing ids of a second run
-   * equal the first's. Entry i is the invocation with hash(session, i).
+   * equal the first's. Entry i is the invocation with hash(session, i). A host whose queue is full may end a first run
+   * with E_QUEUE_FULL and no attempt; a later run it takes.
    */
   | {
       readonly type: 'session-start';
@@ -66,7 +67,7 @@ export type ServerToHost =
       readonly names?: readonly string[];
       readonly count?: number;
     }
-  /** Reply: PayloadHeader + blob. Objects of running sessions only. */
+  /** Reply: PayloadHeader (`size` of the whole object) + blob. Objects of running sessions only. `range.end` is excluded. */
   | {
       readonly type: 'object-get';
       readonly requestId: number;

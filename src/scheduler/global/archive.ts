@@ -4,6 +4,7 @@
 //      bytes. A session is in at most one of the two.
 // AR2. An ended session's outcome is what a sync call got: its first output, else its error, else its result.
 
+import { Fifo } from '../../base/index.ts';
 import type { SyncOutcome } from '../../protocol/index.ts';
 import { CONTENT_JSON, type OutputEvent } from '../../protocol/index.ts';
 import {
@@ -29,6 +30,8 @@ const NULL_BYTES = new TextEncoder().encode('null');
 export class Archive {
   readonly #records: RecordStore;
   readonly #ring = new Map<string, RingEntry>();
+  /** Its keys, oldest first: a Map from which the first entry is taken again and again gets slow. */
+  readonly #order = new Fifo<string>(Number.POSITIVE_INFINITY);
   #ringBytes = 0;
   /** Ended, on their way to the disk. */
   readonly #onTheWay = new Map<string, Session>();
@@ -46,11 +49,13 @@ export class Archive {
     if (stripped) bytes = 512;
     this.#ring.set(session.id, { session: stripped ? strip(session) : session, bytes, stripped });
     this.#ringBytes += bytes;
+    this.#order.push(session.id);
     const out: Session[] = [];
     while (this.#ring.size > ENDED_SESSIONS_MAX || this.#ringBytes > ENDED_BYTES_MAX) {
-      const oldest = this.#ring.entries().next();
-      if (oldest.done) break;
-      const [id, entry] = oldest.value;
+      const id = this.#order.shift();
+      if (id === undefined) break;
+      const entry = this.#ring.get(id);
+      if (entry === undefined) continue; // went with its app
       this.#ring.delete(id);
       this.#ringBytes -= entry.bytes;
       out.push(entry.session);

@@ -295,6 +295,7 @@ export class Coordinator {
 
   #bury(session: Session, end: SessionEnd): void {
     const { app, version, entries, detached } = session.spec;
+    if (end.failures === undefined && end.state !== 'failed') return;
     const at = new Date(session.endedAtMs ?? 0).toISOString();
     const base = { session: session.id, app, version, at };
     for (const failure of end.failures ?? []) this.#deadLetters.push({ ...base, ...failure });

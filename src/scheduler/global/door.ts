@@ -387,7 +387,7 @@ export class Door {
       const { reply, blobs } = await link.request({
         type: 'object-get',
         ...what,
-        ...(range === undefined ? {} : { range }),
+        ...(range === undefined ? {} : { range: exclusive(range) }),
       });
       const { contentType, size } = reply.payload ?? { contentType: '', size: 0 };
       return { payload: { contentType, bytes: blobs[0] ?? new Uint8Array(0) }, size };
@@ -667,6 +667,11 @@ function own(header: { readonly session: string }, session: string): void {
 
 function payloadOf(object: StoredObject | undefined): Payload | undefined {
   return object === undefined ? undefined : { contentType: object.header.contentType, bytes: object.bytes };
+}
+
+/** Among hosts the end of a range is the first byte behind it. */
+function exclusive(range: { start: number; end?: number }): { start: number; end?: number } {
+  return range.end === undefined ? range : { start: range.start, end: range.end + 1 };
 }
 
 function isLive(session: Session): boolean {

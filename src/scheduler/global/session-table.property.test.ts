@@ -239,6 +239,31 @@ test('a host that does not confirm a cancellation cannot keep the session', () =
   assert.equal(session?.end?.state, 'failed');
 });
 
+test('a host whose queue is full cannot fail a session that was acknowledged', () => {
+  const refused: SessionEnd = {
+    ...COMPLETED,
+    state: 'failed',
+    error: { code: 'E_QUEUE_FULL', message: 'full' },
+    counts: { ...NO_COUNTS, attempts: 0 },
+  };
+  for (const detached of [true, false]) {
+    const table = new SessionTable();
+    table.handle({ type: 'host-ready', app: 'a', version: 'v1' }, 0 as MonotonicMs, 0 as EpochMs);
+    const spec = { app: 'a', version: 'v1', entries: [], durable: false, detached, priority: 0, tags: {}, causes: [] };
+    const session = new Session('s' as SessionId, spec, 0 as EpochMs, false);
+    table.handle({ type: 'session-accepted', session }, 0 as MonotonicMs, 0 as EpochMs);
+    const effects = table.handle(
+      { type: 'host-ended', session: 's', run: 1, end: refused },
+      0 as MonotonicMs,
+      0 as EpochMs,
+    );
+    assert.deepEqual(
+      effects.map(({ type }) => type),
+      detached ? ['send-start'] : ['outcome', 'ended'],
+    );
+  }
+});
+
 test('a deadline after an output completes the session and leaves a dead letter', () => {
   const ledger = new Ledger();
   ledger.up.add('v1');

@@ -195,7 +195,10 @@ export class SessionTable {
       case 'host-ended': {
         const session = this.#sessions.get(event.session);
         if (session === undefined || session.run !== event.run) return effects; // (ST2)
-        if (session.phase === 'running') this.#end(session, event.end, nowMs, epochMs, effects);
+        if (session.phase === 'running' && isRefusal(session, event.end)) {
+          session.move('waiting');
+          run(session, effects);
+        } else if (session.phase === 'running') this.#end(session, event.end, nowMs, epochMs, effects);
         else if (session.phase === 'cancelling') {
           this.#end(session, cancelledEnd(session, event.end), nowMs, epochMs, effects);
         }
@@ -469,6 +472,11 @@ function run(session: Session, effects: SessionTableEffect[]): void {
   session.move('running');
   session.run++;
   effects.push({ type: 'send-start', session });
+}
+
+/** A full host turned its first run away, but the session was accepted: it goes there again, and then it is taken. */
+function isRefusal({ run, spec }: Session, { error, counts }: SessionEnd): boolean {
+  return run === 1 && spec.detached && error?.code === 'E_QUEUE_FULL' && counts.attempts === 0;
 }
 
 function decide(session: Session, outcome: SyncOutcome, effects: SessionTableEffect[]): void {
