@@ -269,8 +269,10 @@ export class Coordinator {
     this.#bury(session, end);
     if (spec.durable) {
       const changes = this.archive.changesOf(session);
-      for (const key of this.ports.records.keys(`k/${spec.app}/${id}/`)) changes.push({ delete: key });
-      for (const key of this.ports.records.keys(`e/${id}/`)) changes.push({ delete: key });
+      if (session.marked) {
+        for (const key of this.ports.records.keys(`k/${spec.app}/${id}/`)) changes.push({ delete: key });
+      }
+      for (let n = 0; n < session.outsideCount; n++) changes.push({ delete: keys.outside(id, n) });
       for (const key of spec.consumes ?? []) changes.push({ delete: key });
       void this.write(session, changes)
         .then(
@@ -495,6 +497,7 @@ export class Coordinator {
     if (durable && producer.spec.durable && result.type === 'taken') {
       const { session, bucket, name } = object.header;
       changes.push({ put: keys.taken(app, session, bucket, name), header: null });
+      producer.marked = true;
     }
     const written = this.fire(effects, changes);
     if (written !== undefined) {

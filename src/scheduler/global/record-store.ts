@@ -35,6 +35,8 @@ export class RecordStore {
   #behind: Promise<void> | undefined;
   readonly #underWay = new Set<Promise<void>>();
   #closed = false;
+  /** Until then no record names one, so that no old record need be looked at. */
+  #anyFile = true;
 
   /** @param epoch differs at each start, so that names of files never meet. */
   constructor(store: KeyValueStore, folder: DataFolder, epoch: number) {
@@ -122,6 +124,7 @@ export class RecordStore {
   /** At start: files that no record names, left by a crash between file and transaction. */
   async removeOrphans(prefixes: readonly string[]): Promise<void> {
     const files = new Set(await this.#folder.list(FOLDER));
+    this.#anyFile = files.size > 0;
     if (files.size === 0) return;
     for (const prefix of prefixes) {
       for (const [, bytes] of this.#store.range(prefixRange(prefix))) {
@@ -152,6 +155,7 @@ export class RecordStore {
         const file = `${this.#filePrefix}-${(this.#fileCount++).toString(36)}`;
         await this.#folder.write(`${FOLDER}/${file}`, blob);
         this.#fileOf.set(blob, file);
+        this.#anyFile = true;
       }
     }
   }
@@ -162,7 +166,7 @@ export class RecordStore {
     const forgotten: string[] = [];
     for (const change of changes) {
       const key = 'put' in change ? change.put : change.delete;
-      const old = this.#store.get(key);
+      const old = this.#anyFile ? this.#store.get(key) : undefined;
       for (const file of old === undefined ? [] : filesOf(old)) forgotten.push(file);
       if (!('put' in change)) {
         writes.push({ delete: key });

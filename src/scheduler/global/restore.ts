@@ -47,6 +47,7 @@ async function liveSessions(coordinator: Coordinator): Promise<{ session: Sessio
     const record = await records.read(keys.session(id));
     if (record === undefined) continue;
     const restored = sessionOf(record);
+    restored.session.marked = true;
     for (const key of records.keys(`o/${id}/`)) {
       const output = await records.read(key);
       if (output === undefined) continue;

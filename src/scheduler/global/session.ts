@@ -106,6 +106,8 @@ export class Session {
   outside: OutsideEvent[] | undefined;
   /** Numbers what came from outside, refused or not: records of it are kept by number. */
   outsideCount = 0;
+  /** Whether there may be marks on disk of objects that it gave to triggers. */
+  marked = false;
   end: SessionEnd | undefined;
   endedAtMs: EpochMs | undefined;
 
