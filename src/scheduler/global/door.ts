@@ -381,26 +381,28 @@ export class Door {
     if (session === undefined) return this.#coordinator.persisted.get(app, bucket, name, range);
     const found = await this.#session(session);
     if (found.spec.app !== app) throw unknownSession(session);
-    const link = this.#coordinator.linkOf(app, found.spec.version);
-    if (found.phase === 'running' && link !== undefined) {
-      const what = { session, bucket, name };
-      const { reply, blobs } = await link.request({
-        type: 'object-get',
-        ...what,
-        ...(range === undefined ? {} : { range: exclusive(range) }),
-      });
-      const { contentType, size } = reply.payload ?? { contentType: '', size: 0 };
-      return { payload: { contentType, bytes: blobs[0] ?? new Uint8Array(0) }, size };
-    }
+    // What is here goes first: the host may have ended the session already, although its message is still on the way.
     const payload =
       found.outputs.find((output) => output.bucket === bucket && output.name === name)?.payload ??
       payloadOf(found.outsideObject(bucket, name)?.object);
-    if (payload === undefined) {
+    if (payload !== undefined) {
+      const { bytes, contentType } = payload;
+      const end = range?.end === undefined ? bytes.length : range.end + 1;
+      return { payload: { contentType, bytes: bytes.subarray(range?.start ?? 0, end) }, size: bytes.length };
+    }
+    const link = this.#coordinator.linkOf(app, found.spec.version);
+    if (found.phase !== 'running' || link === undefined) {
       throw new PlatformError('E_OBJECT_GONE', `The objects of session '${session}' were freed when it ended.`);
     }
-    const { bytes, contentType } = payload;
-    const end = range?.end === undefined ? bytes.length : range.end + 1;
-    return { payload: { contentType, bytes: bytes.subarray(range?.start ?? 0, end) }, size: bytes.length };
+    const { reply, blobs } = await link.request({
+      type: 'object-get',
+      session,
+      bucket,
+      name,
+      ...(range === undefined ? {} : { range: exclusive(range) }),
+    });
+    const { contentType, size } = reply.payload ?? { contentType: '', size: 0 };
+    return { payload: { contentType, bytes: blobs[0] ?? new Uint8Array(0) }, size };
   }
 
   // ── Looking at sessions ───────────────────────────────────────────────────────────────────────────────────────
