@@ -73,7 +73,7 @@ export function createControlPlane(parts: ControlPlaneParts): ControlPlane {
     deadLetters: async () => ({ deadLetters: coordinator.deadLetters }),
     limits: async () => ({ limits: limits(settings) }),
     logs: (query, signal) => logBook.read(query, signal),
-    metrics: async () => metrics(parts),
+    metrics: async () => metrics(parts, await statsOf(parts, undefined)),
     notReady: parts.notReady,
     bodyBytesMax: settings.bodyBytesMax,
   };
@@ -188,13 +188,18 @@ function limits(settings: Settings): { name: string; value: number | string; uni
   ];
 }
 
-function metrics(parts: ControlPlaneParts): string {
+function metrics(
+  parts: ControlPlaneParts,
+  hosts: readonly { readonly app: string; readonly version: string; readonly stats: HostStats }[],
+): string {
   const { coordinator, supervisor, registry } = parts;
   const { counters } = coordinator;
   const apps = [...registry.names()];
   const states = new Map<string, number>();
   for (const { state } of supervisor.states()) states.set(state, (states.get(state) ?? 0) + 1);
   const one = (value: number) => [{ value }];
+  const perHost = (figure: (stats: HostStats) => number) =>
+    hosts.map(({ app, version, stats }) => ({ labels: { app, version }, value: figure(stats) }));
   return metricsText([
     {
       name: 'antrail_sessions_accepted_total',
@@ -258,6 +263,43 @@ function metrics(parts: ControlPlaneParts): string {
       type: 'gauge',
       help: 'App hosts, by state.',
       samples: Array.from(states, ([state, value]) => ({ labels: { state }, value })),
+    },
+    {
+      name: 'antrail_object_memory_bytes',
+      type: 'gauge',
+      help: 'Memory of the object store of an app host that is in use.',
+      samples: perHost((stats) => stats.memoryBytes),
+    },
+    {
+      name: 'antrail_object_hand_offs_zero_copy_total',
+      type: 'counter',
+      help: 'Objects that reached an instance without a copy of their bytes.',
+      samples: perHost((stats) => stats.zeroCopyHandOffs),
+    },
+    {
+      name: 'antrail_object_bytes_moved_total',
+      type: 'counter',
+      help: 'Bytes of the objects that reached an instance, copied or not.',
+      samples: perHost((stats) => stats.objectBytesMoved),
+    },
+    {
+      name: 'antrail_attempts_started_total',
+      type: 'counter',
+      help: 'Attempts that began, by kind of start.',
+      samples: hosts.flatMap(({ app, version, stats }) =>
+        Object.entries(stats.startKinds).map(([start, value]) => ({ labels: { app, version, start }, value })),
+      ),
+    },
+    {
+      name: 'antrail_hop_seconds',
+      type: 'gauge',
+      help: 'From a send to the start of the function that it triggers, over the last samples.',
+      samples: hosts.flatMap(({ app, version, stats }) =>
+        stats.hops.flatMap(({ function: name, p50Ms, p99Ms }) => [
+          { labels: { app, version, function: name, quantile: '0.5' }, value: p50Ms / 1_000 },
+          { labels: { app, version, function: name, quantile: '0.99' }, value: p99Ms / 1_000 },
+        ]),
+      ),
     },
     {
       name: 'process_resident_memory_bytes',
