@@ -1,0 +1,12 @@
+import { INTERACTION_TARGETS, interaction } from './interaction/suite.ts';
+import type { Suite, Target } from './report.ts';
+
+export { type HostInfo, isReached, type Metric, type Report, type Suite, type Target, targetText } from './report.ts';
+
+/** By name, as `antrail bench <suite>` has it. */
+export const SUITES: Readonly<Record<string, Suite>> = { interaction };
+
+/** What metrics should reach, by suite and name; those without are for looking at. */
+export const TARGETS: Readonly<Record<string, Readonly<Record<string, Target>>>> = {
+  interaction: INTERACTION_TARGETS,
+};
