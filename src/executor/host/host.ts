@@ -700,6 +700,14 @@ export class Host {
             durable: effect.session.durable,
           }));
           break;
+        case 'close-copy':
+          this.#ports.send({
+            type: 'bucket-close',
+            session: effect.session.id,
+            seq: effect.seq,
+            bucket: effect.session.tables.buckets[effect.bucket]?.name ?? '',
+          });
+          break;
         case 'persist':
           this.#sendOut(effect.session, effect.object, (object) => ({
             type: 'object-persist',

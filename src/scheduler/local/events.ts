@@ -97,6 +97,8 @@ export type SessionEffect =
   | { readonly type: 'output'; readonly session: Session; readonly object: StoredObject }
   /** To the owner of the bucket's bucket-scoped triggers. */
   | { readonly type: 'copy-object'; readonly session: Session; readonly seq: number; readonly object: StoredObject }
+  /** A close of the bucket's bucket-scoped groups, for their owner. */
+  | { readonly type: 'close-copy'; readonly session: Session; readonly seq: number; readonly bucket: number }
   | { readonly type: 'persist'; readonly session: Session; readonly seq: number; readonly object: StoredObject }
   | {
       readonly type: 'session-ended';

@@ -726,10 +726,18 @@ export class SessionMachine {
 
   #close(session: Session, bucketIndex: number): void {
     const bucket = session.tables.buckets[bucketIndex] as BucketRow;
+    let elsewhere = false;
     for (const trigger of bucket.triggers) {
-      if (isStateless(trigger.spec) || scopeOf(trigger.spec) === 'bucket') continue;
+      if (isStateless(trigger.spec)) continue;
+      if (scopeOf(trigger.spec) === 'bucket') {
+        elsewhere ||= trigger.spec.kind === 'dynamicGroup';
+        continue;
+      }
       const machine = this.#machine(session, bucket, trigger);
       this.#fireAll(session, undefined, bucket, trigger, machine, machine.onClose(this.#now));
+    }
+    if (elsewhere) {
+      this.#effects.push({ type: 'close-copy', session, seq: this.#expectAck(session, undefined), bucket: bucketIndex });
     }
     if (session.open !== undefined) session.open.closed = true;
   }
