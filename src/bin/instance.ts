@@ -9,10 +9,12 @@ import {
   type InstanceBoot,
   type InstanceToHost,
   isApp,
+  LANE_BYTES_MAX,
   NO_LOCATIONS,
   Runner,
 } from '../executor/guest/index.ts';
-import { threadClock } from '../platform/node/index.ts';
+import { connectChannel, threadClock } from '../platform/node/index.ts';
+import type { HostToServer, ServerToHost } from '../protocol/index.ts';
 import type { AppDefinition } from '../sdk/index.ts';
 
 assert(!isMainThread && parentPort !== null, 'an instance is a thread of an app host');
@@ -38,13 +40,32 @@ async function begin(): Promise<void> {
     epochMs: () => Date.now(),
     post,
     afterTurn: (callback) => void setImmediate(callback),
-    requestedAtMs: boot.requestedAtMs,
+    later: (delayMs, callback) => void setTimeout(callback, delayMs).unref(),
   });
   captureConsole(runner);
   await initialise(app, runner);
   port.on('message', (message: HostToInstance) => runner.receive(message));
   post({ type: 'ready', loadMs: loadedAtMs - loadedFromMs, initMs: monotonicMs() - loadedAtMs });
   runner.start();
+  // Without the connection the host does what would go over it.
+  if (boot.lane !== undefined) connectLane(boot.lane, runner).catch(() => runner.connect(undefined));
+}
+
+/** The instance's own connection to the server: answers, and sessions while it is idle. */
+async function connectLane(lane: NonNullable<InstanceBoot['lane']>, runner: Runner): Promise<void> {
+  const channel = await connectChannel(lane.socket, { blobBytesMax: LANE_BYTES_MAX });
+  channel.onMessage((header, blobs) => {
+    try {
+      runner.receiveSession(header as ServerToHost & { type: 'session-start' }, blobs);
+    } catch (error) {
+      if (!(error instanceof PlatformError)) throw error;
+      channel.close();
+    }
+  });
+  channel.onClose(() => runner.connect(undefined));
+  const functions = runner.tables.functions.filter((row) => row.pool === boot.pool).map((row) => row.name);
+  channel.send({ type: 'lane-hello', token: lane.token, instance: boot.instanceId, functions } satisfies HostToServer);
+  runner.connect((message, blobs) => channel.send(message, blobs));
 }
 
 /** Runs `init` of each function of this instance's pool, once. */

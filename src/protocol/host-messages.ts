@@ -95,6 +95,8 @@ export type ServerToHost =
       readonly error?: ErrorData;
       readonly payload?: PayloadHeader | null;
     }
+  /** Somebody looks at sessions whose outcome came first: what instances told is read at once. No reply. */
+  | { readonly type: 'flush' }
   /** No new sessions come; end when the last one has ended. */
   | { readonly type: 'drain' };
 
@@ -104,6 +106,24 @@ export type HostToServer =
   /** The bundle was loaded by at least one instance, or could not be. */
   | { readonly type: 'ready' }
   | { readonly type: 'load-failed'; readonly error: ErrorData }
+  /** First message of an instance's own connection. `token`: HostBoot.laneToken. It gets `session-start`s of its pool. */
+  | {
+      readonly type: 'lane-hello';
+      readonly token: string;
+      readonly instance: string;
+      readonly functions: readonly string[];
+    }
+  /**
+   * From an instance's own connection: what a synchronous caller waits for, ahead of the host's account. `final`: the
+   * session is over, and `session-ended` follows from the host. Without `payload`: undefined was returned.
+   */
+  | {
+      readonly type: 'session-outcome';
+      readonly session: string;
+      readonly run: number;
+      readonly final: boolean;
+      readonly payload?: PayloadHeader;
+    }
   | { readonly type: 'session-output'; readonly session: string; readonly run: number; readonly object: ObjectHeader }
   /** The last message of a session. `result`: the first entry's return value, when there was no error. */
   | {
@@ -181,6 +201,8 @@ export interface HostBoot {
   readonly socket: string;
   /** Shown in `hello`; single use. */
   readonly token: string;
+  /** Shown in `lane-hello` by any instance of this host. Absent: no such connections. */
+  readonly laneToken?: string;
   readonly env: Readonly<Record<string, string>>;
   readonly secrets: Readonly<Record<string, string>>;
   readonly limits: HostLimits;

@@ -4,6 +4,8 @@ export const SLICE_MS = 5;
 export const QUIET_MS = 1;
 /** A function that went on computing longer than this after its first send gives its successor away at once next time. */
 export const TAIL_MS = 0.5;
+/** A session that is given to an instance itself has small inputs only. */
+export const LANE_BYTES_MAX = 64 * 1024;
 /** Weight of the newest sample in the estimate of that time. */
 export const TAIL_WEIGHT = 0.3;
 /** Characters of an error's JSON; longer stacks and causes are cut. */
@@ -16,3 +18,5 @@ export const LOG_BATCH_MAX = 100;
 export const LOG_LINE_CHARS_MAX = 16_384;
 /** Requests of one instance that wait for the host. */
 export const REQUESTS_MAX = 100_000;
+/** What the host only has to know is rung for this late. */
+export const LAZY_RING_MS = 5;

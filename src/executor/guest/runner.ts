@@ -1,32 +1,25 @@
 // Runs invocations inside one instance.
 //
-// Owns: which attempts run here, the successors that it keeps for itself, what it tells the host.
-// Does not own: sessions, triggers with state, retries, deadlines (host).
+// Owns: which attempts run here, and the loop that takes the next one.
+// Does not own: sessions, triggers with state, retries, deadlines (host); what becomes of successors (Successors).
 //
-// RU1. A successor that this instance made is in exactly one place: kept here, in a slot, or handed over to the host;
-//      the record of its firing is visible to the host before any of it.
-// RU2. Nobody sleeps on work: before it sleeps, an instance looks at the slots again (Bells).
-// RU3. Successors run in a loop, never recursively, and after SLICE_MS older offers and the event loop have their turn.
+// RU1. Nobody sleeps on work: before it sleeps, an instance looks at the slots again (Bells).
+// RU2. Successors run in a loop, never recursively, and after SLICE_MS older offers and the event loop have their turn.
 
-import { type ErrorData, fromErrorData, type Hash64, hashInts, PlatformError, toErrorData } from '../../base/index.ts';
+import { fromErrorData, hashInts, PlatformError } from '../../base/index.ts';
 import {
   type AppTables,
   type BucketRow,
   ByteReader,
-  ByteWriter,
   buildTables,
   CALL_BUCKET_INDEX,
   type FunctionRow,
-  INPUT_BUCKET_INDEX,
   isSlabRef,
-  OUTPUT_BUCKET_INDEX,
   objectFiringId,
   Slab,
-  type SlabRef,
-  type StoredContent,
   type StoredObject,
 } from '../../bucket/index.ts';
-import { CONTENT_BYTES, CONTENT_JSON, encodeJsonText, type LogEntry } from '../../protocol/index.ts';
+import { CONTENT_JSON, type LogEntry, type ServerToHost } from '../../protocol/index.ts';
 import type { AppDefinition } from '../../sdk/index.ts';
 import {
   Bells,
@@ -40,33 +33,27 @@ import {
   type Note,
   readTicket,
   START_KINDS,
-  TICKET_BYTES,
   type Ticket,
   Tickets,
-  ticketBytesMax,
   writeEnded,
-  writeHandedOver,
+  writeLane,
   writeNote,
   writeSent,
   writeStarted,
-  writeTicket,
 } from '../shared/index.ts';
 import { Attempt } from './attempt.ts';
 import { checksumOf } from './checksum.ts';
+import { Contents, type Encoded } from './content.ts';
 import { Context, type SendOptions } from './context.ts';
+import { DirectReplies, type SendToServer } from './direct-replies.ts';
+import { failureJson } from './failure.ts';
 import { GuestObject, type ObjectHome } from './guest-object.ts';
-import {
-  ERROR_JSON_CHARS_MAX,
-  LOG_BATCH_MAX,
-  LOG_LINE_CHARS_MAX,
-  QUIET_MS,
-  REQUESTS_MAX,
-  SLICE_MS,
-  TAIL_MS,
-  TAIL_WEIGHT,
-  VERIFY_BYTES_MAX,
-} from './limits.ts';
-import { isValidator, validate } from './validate.ts';
+import { InstanceLog } from './instance-log.ts';
+import { LaneNumbers, laneTicket } from './lane.ts';
+import { REQUESTS_MAX, SLICE_MS } from './limits.ts';
+import { Reporter } from './reporter.ts';
+import { Successors } from './successors.ts';
+import { isThenable, validateFor, validateInput, validateSend } from './validation.ts';
 
 /** What the runner needs of the thread that it lives in. */
 export interface RunnerPorts {
@@ -74,8 +61,7 @@ export interface RunnerPorts {
   readonly epochMs: () => number;
   readonly post: (message: InstanceToHost) => void;
   readonly afterTurn: (callback: () => void) => void;
-  /** When the host asked for this instance, monotonic ms. */
-  readonly requestedAtMs: number;
+  readonly later: (delayMs: number, callback: () => void) => void;
 }
 
 const INLINE = START_KINDS.indexOf('inline');
@@ -92,28 +78,25 @@ export class Runner {
   readonly #slab: Slab;
   readonly #tickets: Tickets;
   readonly #bells: Bells;
-  readonly #ring: EventRingWriter;
-  readonly #members: Uint8Array;
+  readonly #reporter: Reporter;
   readonly #home: ObjectHome;
+  readonly #contents: Contents;
+  readonly #direct = new DirectReplies();
+  readonly #successors: Successors;
+  readonly #lane: LaneNumbers;
+  readonly #log: InstanceLog;
   readonly #handlers: readonly ((ctx: unknown, inputs: unknown) => unknown)[];
-  /** Successors that nobody else knows of yet, oldest first. */
-  readonly #kept: Ticket[] = [];
   readonly #running = new Set<Attempt>();
   readonly #requests = new Map<number, (message: HostToInstance & { type: 'object' }) => void>();
-  /** Estimated time that a function goes on computing after its first send, ms. */
-  readonly #tailMs: number[];
   #nextRequest = 1;
   #pumping = false;
   #sleeping = false;
   #retiring = false;
-  /** Something was told since the host was last rung; since when. */
-  #untoldSinceMs = -1;
   #turnPending = false;
   /** Attempts that this instance has begun. */
   #used = 0;
   /** It has slept since its last attempt: the next claim is a warm start, not a takeover. */
   #rested = true;
-  #logs: Omit<LogEntry, 'app' | 'version'>[] = [];
 
   constructor(boot: InstanceBoot, app: AppDefinition, ports: RunnerPorts) {
     this.boot = boot;
@@ -123,25 +106,43 @@ export class Runner {
     const owner = boot.slot + 2;
     this.#slab = new Slab(boot.slab, owner);
     this.#tickets = new Tickets(boot.tickets, owner);
-    this.#bells = new Bells(boot.bells);
-    this.#ring = new EventRingWriter(boot.ring, () => this.#bells.ring(HOST_BELL));
-    this.#members = new Uint8Array(boot.members);
+    const bells = new Bells(boot.bells);
+    this.#bells = bells;
+    this.#reporter = new Reporter(new EventRingWriter(boot.ring, () => bells.ring(HOST_BELL)), bells, ports);
     this.#home = {
       app: boot.app,
       slab: this.#slab,
       bucketName: (index) => this.tables.buckets[index]?.name ?? '',
     };
+    this.#contents = new Contents(this.#home, boot);
+    this.#successors = new Successors({
+      slot: boot.slot,
+      pool: boot.pool,
+      tables: () => this.tables,
+      slab: this.#slab,
+      tickets: this.#tickets,
+      bells,
+      members: new Uint8Array(boot.members),
+      reporter: this.#reporter,
+      direct: this.#direct,
+    });
+    this.#lane = new LaneNumbers(boot.laneBase, () => ports.post({ type: 'lane-base' }));
+    this.#log = new InstanceLog(boot.instanceId, ports.epochMs, (entries) => ports.post({ type: 'logs', entries }));
     this.#handlers = this.tables.functions.map((row) => {
       const definition = app.functions[row.name];
       if (definition === undefined) throw new PlatformError('E_APP_INVALID', `the bundle has no function ${row.name}`);
       return definition.handler;
     });
-    this.#tailMs = this.tables.functions.map(() => 0);
   }
 
   /** Begins to take work. */
   start(): void {
     this.#pump();
+  }
+
+  /** The instance has (or no longer has) a connection of its own to the server. */
+  connect(send: SendToServer | undefined): void {
+    this.#direct.connect(send);
   }
 
   epochOf(monotonicMs: number): number {
@@ -163,7 +164,16 @@ export class Runner {
         this.tables = buildTables(this.boot.manifest, message.triggers, message.version);
         break;
       case 'validate':
-        this.#validateFor(message);
+        void validateFor(this.#app, message).then((error) =>
+          this.#ports.post({
+            type: 'validated',
+            requestId: message.requestId,
+            ...(error === undefined ? {} : { error }),
+          }),
+        );
+        break;
+      case 'lane-base':
+        this.#lane.give(message.base);
         break;
       case 'retire':
         this.#retiring = true;
@@ -172,50 +182,46 @@ export class Runner {
     }
   }
 
-  // ── sends ──────────────────────────────────────────────────────────────────────────────────────────────────────
+  /** A session that the server gave to this instance. If it is not free, the host queues it for whoever is. */
+  receiveSession(message: ServerToHost & { type: 'session-start' }, blobs: readonly Uint8Array[]): void {
+    const row = this.tables.functionByName.get(message.entries[0]?.function ?? '');
+    const sessionNo = this.#lane.take();
+    if (row === undefined || sessionNo === undefined) {
+      // The server looks again when this connection ends, and asks the host.
+      throw new PlatformError('E_PROTOCOL', 'this session cannot be begun here');
+    }
+    const now = this.#ports.monotonicMs();
+    const ticket = laneTicket(message, blobs, row, sessionNo, this.tables.version, now);
+    const free = this.#running.size === 0 && this.#successors.first === undefined && !this.#retiring && !this.#pumping;
+    writeLane(this.#reporter.ring, ticket, message.priority, !free);
+    this.#reporter.told(now, !free);
+    if (!free) {
+      this.#reporter.ringNow();
+      return;
+    }
+    this.#begin(ticket, WARM, -1);
+    this.#pump();
+  }
+
+  // ── what `ctx` does ────────────────────────────────────────────────────────────────────────────────────────────
 
   send(attempt: Attempt, bucket: BucketRow, value: unknown, options: SendOptions): void {
     this.#mustLive(attempt);
-    if (bucket.validates) this.#validateSend(bucket, value);
-    const content = this.#encode(attempt, value, 'value');
-    this.#sendWire(attempt, bucket, content.type, content.content, content.alias, options, attempt.step++);
+    if (bucket.validates) validateSend(this.#app, bucket.name, value);
+    this.#send(attempt, bucket, this.#contents.encode(attempt, value, 'value'), options, attempt.step++);
   }
 
   call(attempt: Attempt, target: FunctionRow, value: unknown): void {
     this.#mustLive(attempt);
-    const { content, type, alias } = this.#encode(attempt, value, 'value');
-    const object = this.#wire(attempt, CALL_BUCKET_INDEX, undefined, '', type, content, alias, attempt.step++);
+    const encoded = this.#contents.encode(attempt, value, 'value');
+    const object = this.#contents.wire(attempt, CALL_BUCKET_INDEX, encoded, attempt.step++);
     const id = hashInts(attempt.id.hi, attempt.id.lo, object.step, CALL_TRIGGER);
-    const firing = { trigger: CALL_TRIGGER, function: target.index, id };
-    this.#tellSent(attempt, object, NO_FLAGS, [firing]);
+    this.#tellSent(attempt, object, NO_FLAGS, [{ trigger: CALL_TRIGGER, function: target.index, id }]);
   }
 
   createObject(attempt: Attempt, bucket: BucketRow, name: string | undefined, content: unknown): GuestObject {
     this.#mustLive(attempt);
-    const step = attempt.step++;
-    let ref: SlabRef;
-    let type = CONTENT_BYTES;
-    if (typeof content === 'number') {
-      if (!Number.isSafeInteger(content) || content < 0) {
-        throw new TypeError(`ctx.createObject: a size is a whole number of bytes, got ${content}`);
-      }
-      ref = this.#slab.allocate(content);
-      zero(this.#slab.view(ref));
-    } else if (content instanceof Uint8Array) {
-      ref = this.#copyIn(content);
-    } else {
-      const text = encodeJsonText(content);
-      type = CONTENT_JSON;
-      ref = this.#textIn(text);
-    }
-    const object = new GuestObject(
-      this.#wire(attempt, bucket.index, name, '', type, ref, false, step),
-      attempt.ticket.session,
-      this.#home,
-    );
-    attempt.created ??= [];
-    attempt.created.push({ object, ref, sent: false });
-    return object;
+    return this.#contents.create(attempt, bucket.index, name, content, attempt.step++);
   }
 
   sendCreated(attempt: Attempt, object: GuestObject, options: SendOptions): void {
@@ -230,17 +236,27 @@ export class Runner {
       );
     }
     created.sent = true;
-    const bucket = this.tables.buckets[object.wire.bucket] as BucketRow;
-    if (bucket.validates)
-      this.#validateSend(bucket, object.contentType === CONTENT_JSON ? object.json() : object.bytes);
     const { wire } = object;
-    this.#sendWire(attempt, bucket, wire.contentType, wire.content, false, { ...options, ...named(wire) }, wire.step);
+    const bucket = this.tables.buckets[wire.bucket] as BucketRow;
+    if (bucket.validates) {
+      validateSend(this.#app, bucket.name, wire.contentType === CONTENT_JSON ? object.json() : object.bytes);
+    }
+    const encoded = { contentType: wire.contentType, content: wire.content, alias: false };
+    this.#send(
+      attempt,
+      bucket,
+      encoded,
+      wire.name === undefined ? options : { ...options, name: wire.name },
+      wire.step,
+    );
   }
 
   note(attempt: Attempt, note: Note): void {
     this.#mustLive(attempt);
-    writeNote(this.#ring, attempt, note);
-    this.#told();
+    this.#direct.shared(attempt.sessionNo);
+    writeNote(this.#reporter.ring, attempt, note);
+    this.#reporter.told(this.#ports.monotonicMs(), true);
+    this.#afterTurn();
   }
 
   async getObject(attempt: Attempt, bucket: BucketRow, name: string): Promise<GuestObject> {
@@ -254,42 +270,23 @@ export class Runner {
     const answer = new Promise<HostToInstance & { type: 'object' }>((resolve) => {
       this.#requests.set(requestId, resolve);
     });
-    this.#ports.post({
-      type: 'get-object',
-      requestId,
-      sessionNo: attempt.sessionNo,
-      bucket: bucket.index,
-      name,
-    });
-    this.#untoldSinceMs = -1;
+    this.#reporter.heard();
+    this.#ports.post({ type: 'get-object', requestId, sessionNo: attempt.sessionNo, bucket: bucket.index, name });
     const { object, error } = await answer;
     if (object === undefined) throw fromErrorData(error ?? { code: 'E_OBJECT_UNKNOWN', message: `no object ${name}` });
     return new GuestObject(object, attempt.ticket.session, this.#home);
   }
 
+  /** @param attempt undefined: whichever runs, if it is only one. */
   log(
     level: LogEntry['level'],
     message: string,
     fields: Readonly<Record<string, unknown>> | undefined,
     attempt: Attempt | undefined,
   ): void {
-    const speaker = attempt ?? this.#only();
-    this.#logs.push({
-      at: new Date(this.#ports.epochMs()).toISOString(),
-      level,
-      message: message.slice(0, LOG_LINE_CHARS_MAX),
-      instance: this.boot.instanceId,
-      ...(speaker === undefined
-        ? {}
-        : {
-            session: speaker.ticket.session,
-            invocation: hex(speaker.ticket.id),
-            function: speaker.row.name,
-          }),
-      ...(fields === undefined ? {} : { fields: plainFields(fields) }),
-    });
-    if (this.#logs.length >= LOG_BATCH_MAX) this.#flushLogs();
-    else this.#afterTurn();
+    const [only] = this.#running;
+    this.#log.add(level, message, fields, attempt ?? (this.#running.size === 1 ? only : undefined));
+    this.#afterTurn();
   }
 
   // ── the loop ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -301,8 +298,8 @@ export class Runner {
     for (;;) {
       if (!this.#takeOne()) break;
       if (this.#ports.monotonicMs() < sliceEndsMs) continue;
-      // (RU3) Older offers first, then the event loop, then we go on.
-      if (this.#tickets.readyCount > 0) this.#offerKept();
+      // (RU2) Older offers first, then the event loop, then we go on.
+      if (this.#tickets.readyCount > 0) this.#successors.offerKept();
       this.#pumping = false;
       this.#afterTurn();
       return;
@@ -314,9 +311,9 @@ export class Runner {
 
   /** @returns whether an attempt was begun. */
   #takeOne(): boolean {
-    const kept = this.#kept[0];
+    const kept = this.#successors.first;
     if (kept !== undefined && this.#accepts(kept.function)) {
-      this.#kept.shift();
+      this.#successors.shift();
       this.#begin(kept, INLINE, -1);
       return true;
     }
@@ -324,19 +321,15 @@ export class Runner {
     const claimed = this.#tickets.claim(this.#acceptsBound);
     if (claimed === undefined) return false;
     const { block } = claimed;
-    const source = block === undefined ? claimed.body : this.#slab.buffer(block);
-    const ticket = readTicket(new ByteReader(source));
-    const start =
-      this.#used === 0
-        ? ticket.queuedAtMs <= this.#ports.requestedAtMs
-          ? COLD
-          : PREWARMED
-        : this.#rested
-          ? WARM
-          : TAKEOVER;
-    this.#begin(ticket, start, claimed.slot);
+    const ticket = readTicket(new ByteReader(block === undefined ? claimed.body : this.#slab.buffer(block)));
+    this.#begin(ticket, this.#startKind(ticket), claimed.slot);
     if (block !== undefined) this.#slab.free(block);
     return true;
+  }
+
+  #startKind(ticket: Ticket): number {
+    if (this.#used === 0) return ticket.queuedAtMs <= this.boot.requestedAtMs ? COLD : PREWARMED;
+    return this.#rested ? WARM : TAKEOVER;
   }
 
   /** One invocation at a time, unless every one that would then run here allows more. */
@@ -344,11 +337,15 @@ export class Runner {
     const running = this.#running.size;
     if (running === 0) return true;
     if ((this.tables.functions[functionIndex]?.concurrency ?? 1) <= running) return false;
-    for (const attempt of this.#running) if (attempt.row.concurrency <= running) return false;
-    return true;
+    return this.#mayAcceptMore();
   }
 
   readonly #acceptsBound = (functionIndex: number): boolean => this.#accepts(functionIndex);
+
+  #mayAcceptMore(): boolean {
+    for (const attempt of this.#running) if (attempt.row.concurrency <= this.#running.size) return false;
+    return true;
+  }
 
   #begin(ticket: Ticket, start: number, slot: number): void {
     const row = this.tables.functions[ticket.function] as FunctionRow;
@@ -356,13 +353,14 @@ export class Runner {
     const attempt = new Attempt(ticket, row, inputs);
     this.#used++;
     this.#rested = false;
-    writeStarted(this.#ring, attempt, start, this.#ports.monotonicMs());
+    const now = this.#ports.monotonicMs();
+    writeStarted(this.#reporter.ring, attempt, start, now);
     if (slot >= 0) this.#tickets.done(slot);
-    this.#told();
+    if (ticket.direct) this.#direct.begun(ticket);
+    this.#reporter.told(now, false);
     this.#running.add(attempt);
     try {
-      if (this.boot.verifyObjects) for (const input of inputs) verifyUnchanged(input);
-      const result = row.validates ? this.#validated(attempt) : this.#invoke(attempt);
+      const result = this.#invoke(attempt);
       if (isThenable(result)) {
         result.then(
           (value) => this.#end(attempt, undefined, value),
@@ -377,7 +375,10 @@ export class Runner {
   }
 
   #invoke(attempt: Attempt): unknown {
+    if (this.boot.verifyObjects) for (const input of attempt.inputs) verifyUnchanged(input);
     const handler = this.#handlers[attempt.ticket.function] as (ctx: unknown, inputs: unknown) => unknown;
+    const checked = attempt.row.validates ? validateInput(this.#app, attempt) : undefined;
+    if (checked !== undefined) return checked.then(() => handler(new Context(this, attempt), attempt.inputs));
     return handler(new Context(this, attempt), attempt.inputs);
   }
 
@@ -388,41 +389,39 @@ export class Runner {
   }
 
   #finish(attempt: Attempt, thrown: unknown, value: unknown): void {
+    const { ticket } = attempt;
     const now = this.#ports.monotonicMs();
     this.#running.delete(attempt);
     let error: string | undefined;
     let result: StoredObject | undefined;
-    if (thrown !== undefined) error = errorJson(thrown);
-    else if (attempt.ticket.wantsResult && value !== undefined) {
+    if (thrown !== undefined) error = failureJson(thrown);
+    else if (ticket.wantsResult && value !== undefined) {
       try {
-        result = this.#resultOf(attempt, value);
+        result = this.#contents.resultOf(attempt, value);
       } catch (refused) {
-        error = errorJson(refused);
+        error = failureJson(refused);
       }
     }
     attempt.done = true;
-    if (attempt.created !== undefined) for (const made of attempt.created) if (!made.sent) this.#slab.free(made.ref);
-    if (attempt.firstSendMs > 0) {
-      const index = attempt.ticket.function;
-      const old = this.#tailMs[index] ?? 0;
-      this.#tailMs[index] = old + TAIL_WEIGHT * (now - attempt.firstSendMs - old);
-    }
-    writeEnded(this.#ring, attempt, now, error, result);
-    this.#told();
+    this.#contents.freeUnsent(attempt);
+    this.#successors.learn(attempt, now);
+    writeEnded(this.#reporter.ring, attempt, now, error, result);
+    const answered = this.#direct.ended(ticket, error !== undefined || attempt.aborted !== undefined, result);
+    this.#reporter.told(now, !answered);
   }
 
   /** Nothing runs and nothing can be taken. */
   #rest(): void {
-    this.#ringHost();
-    if (this.#logs.length > 0) this.#flushLogs();
+    this.#reporter.turnEnds();
+    this.#log.flush();
     if (this.#retiring) {
+      this.#reporter.ringNow();
       this.#ports.post({ type: 'retired' });
       return;
     }
     if (this.#sleeping) return;
     this.#rested = true;
-    const asleep = this.#bells.sleep(this.boot.slot, this.#hasOffers, this.#wake);
-    if (asleep) this.#sleeping = true;
+    if (this.#bells.sleep(this.boot.slot, this.#hasOffers, this.#wake)) this.#sleeping = true;
     else this.#ports.afterTurn(() => this.#pump());
   }
 
@@ -442,21 +441,19 @@ export class Runner {
   /** The event loop has its turn: what could not be run here by now is for whoever can. */
   readonly #onTurn = (): void => {
     this.#turnPending = false;
-    if (this.#logs.length > 0) this.#flushLogs();
-    if (this.#running.size > 0 && this.#kept.length > 0 && !this.#accepts((this.#kept[0] as Ticket).function)) {
-      this.#offerKept();
+    this.#log.flush();
+    const kept = this.#successors.first;
+    if (kept !== undefined && this.#running.size > 0 && !this.#accepts(kept.function)) this.#successors.offerKept();
+    if (this.#running.size === 0) {
+      this.#pump();
+      return;
     }
-    this.#ringHost();
-    if (this.#running.size === 0) this.#pump();
-    else if (this.#mayAcceptMore()) this.#pumpAndDoze();
+    // The host must know what runs here, to watch over its time.
+    this.#reporter.ringNow();
+    if (this.#mayAcceptMore()) this.#pumpAndDoze();
   };
 
   /** With `concurrency` above 1 an instance that awaits can take more: it must be woken for it. */
-  #mayAcceptMore(): boolean {
-    for (const attempt of this.#running) if (attempt.row.concurrency <= this.#running.size) return false;
-    return true;
-  }
-
   #pumpAndDoze(): void {
     while (this.#takeOne()) {
       if (this.#mayAcceptMore()) continue;
@@ -468,333 +465,41 @@ export class Runner {
     // What is on offer may be of functions that this instance cannot take now: whoever ends first looks again.
   }
 
-  #told(): void {
-    const now = this.#ports.monotonicMs();
-    if (this.#untoldSinceMs < 0) this.#untoldSinceMs = now;
-    else if (now - this.#untoldSinceMs > QUIET_MS) this.#ringHost();
-  }
+  // ── the rest ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-  #ringHost(): void {
-    if (this.#untoldSinceMs < 0) return;
-    this.#untoldSinceMs = -1;
-    this.#bells.ring(HOST_BELL);
-  }
-
-  // ── successors ─────────────────────────────────────────────────────────────────────────────────────────────────
-
-  #sendWire(
-    attempt: Attempt,
-    bucket: BucketRow,
-    contentType: string,
-    content: StoredContent,
-    alias: boolean,
-    options: SendOptions,
-    step: number,
-  ): void {
-    const object = this.#wire(
-      attempt,
-      bucket.index,
-      options.name,
-      options.group ?? '',
-      contentType,
-      content,
-      alias,
-      step,
-    );
+  #send(attempt: Attempt, bucket: BucketRow, encoded: Encoded, options: SendOptions, step: number): void {
+    const object = this.#contents.wire(attempt, bucket.index, encoded, step, options);
     const output = options.output === true;
     const persist = options.persist === true;
+    const { ticket } = attempt;
     // A name must be claimed first, and a repeated attempt may repeat itself: both need the host (interface.md, Sends).
     const inline =
       bucket.inline &&
       options.name === undefined &&
       !output &&
       !persist &&
-      attempt.ticket.inline &&
-      attempt.ticket.tableVersion === this.tables.version;
-    if (!inline) {
-      this.#tellSent(attempt, object, { output, persist }, undefined);
-      return;
-    }
-    const firings: InlineFiring[] = [];
-    for (const trigger of bucket.triggers) {
-      for (let i = 0; i < trigger.run.length; i++) {
-        firings.push({
-          trigger: trigger.index,
-          function: trigger.run[i] as number,
-          id: objectFiringId(object, trigger.index, i),
-        });
-      }
-    }
-    this.#tellSent(attempt, object, NO_FLAGS, firings);
+      ticket.inline &&
+      ticket.tableVersion === this.tables.version;
+    this.#tellSent(attempt, object, { output, persist }, inline ? firingsOf(bucket, object) : undefined);
   }
 
   #tellSent(
     attempt: Attempt,
     object: StoredObject,
-    flags: { output: boolean; persist: boolean },
+    flags: { readonly output: boolean; readonly persist: boolean },
     firings: readonly InlineFiring[] | undefined,
   ): void {
     const now = this.#ports.monotonicMs();
-    writeSent(this.#ring, attempt, object, flags, now, firings);
-    this.#told();
+    writeSent(this.#reporter.ring, attempt, object, flags, now, firings);
+    this.#reporter.told(now, firings === undefined);
     if (firings === undefined) {
-      this.#afterTurn();
-      return;
+      if (flags.output) this.#direct.output(attempt.sessionNo, object);
+      else this.#direct.shared(attempt.sessionNo);
+    } else if (firings.length > 0) {
+      this.#successors.add(attempt, object, firings, now);
     }
-    if (firings.length === 0) return;
-    if (attempt.firstSendMs === 0) attempt.firstSendMs = now;
-    const generous = (this.#tailMs[attempt.ticket.function] ?? 0) > TAIL_MS;
-    for (const firing of firings) {
-      const ticket: Ticket = {
-        sessionNo: attempt.ticket.sessionNo,
-        session: attempt.ticket.session,
-        id: firing.id,
-        function: firing.function,
-        fence: attempt.ticket.fence,
-        attempt: 1,
-        tableVersion: attempt.ticket.tableVersion,
-        inline: true,
-        wantsResult: false,
-        deadlineMs: attempt.ticket.deadlineMs,
-        queuedAtMs: now,
-        inputs: [object],
-      };
-      // The first is kept for ourselves, unless this function is known to go on for long; the others are for anybody.
-      if (this.#kept.length === 0 && !(generous && this.#someoneSleeps()) && this.#poolHere(firing.function)) {
-        this.#kept.push(ticket);
-        this.#afterTurn();
-      } else {
-        this.#offer(ticket);
-      }
-    }
+    this.#afterTurn();
   }
-
-  #poolHere(functionIndex: number): boolean {
-    return this.tables.functions[functionIndex]?.pool === this.boot.pool;
-  }
-
-  #offerKept(): void {
-    for (const ticket of this.#kept.splice(0)) this.#offer(ticket);
-  }
-
-  /** Puts a successor where any instance of the pool can claim it; without room the host queues it. */
-  #offer(ticket: Ticket): void {
-    if (!this.#poolHere(ticket.function)) {
-      writeHandedOver(this.#ring, ticket);
-      this.#afterTurn();
-      return;
-    }
-    const slot = this.#tickets.take();
-    if (slot === undefined) {
-      writeHandedOver(this.#ring, ticket);
-      this.#afterTurn();
-      return;
-    }
-    const key = { function: ticket.function, sessionNo: ticket.sessionNo, hi: ticket.id.hi, lo: ticket.id.lo };
-    const bytesMax = ticketBytesMax(ticket);
-    if (bytesMax <= TICKET_BYTES) {
-      const writer = new ByteWriter(slot.body);
-      writeTicket(writer, ticket);
-      this.#tickets.publish(slot.slot, key, writer.at);
-    } else {
-      let block: SlabRef;
-      try {
-        block = this.#slab.allocate(bytesMax);
-      } catch {
-        this.#tickets.done(slot.slot);
-        writeHandedOver(this.#ring, ticket);
-        this.#afterTurn();
-        return;
-      }
-      writeTicket(new ByteWriter(this.#slab.buffer(block)), ticket);
-      this.#tickets.publish(slot.slot, key, 0, block);
-    }
-    // Without a sleeper the host decides whether to start another instance; it hears of it when this turn ends.
-    if (!this.#wakeOne()) this.#afterTurn();
-  }
-
-  #wakeOne(): boolean {
-    const members = this.#members;
-    for (let slot = 0; slot < members.length; slot++) {
-      if (members[slot] === 1 && slot !== this.boot.slot && this.#bells.ring(slot)) return true;
-    }
-    return false;
-  }
-
-  #someoneSleeps(): boolean {
-    const members = this.#members;
-    for (let slot = 0; slot < members.length; slot++) {
-      if (members[slot] === 1 && slot !== this.boot.slot && this.#bells.isSleeping(slot)) return true;
-    }
-    return false;
-  }
-
-  // ── content ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-  #wire(
-    attempt: Attempt,
-    bucket: number,
-    name: string | undefined,
-    group: string,
-    contentType: string,
-    content: StoredContent,
-    alias: boolean,
-    step: number,
-  ): StoredObject {
-    return {
-      bucket,
-      name,
-      producer: attempt.ticket.id,
-      step,
-      group,
-      session: undefined,
-      contentType,
-      content,
-      alias,
-      checksum: this.boot.verifyObjects && isSlabRef(content) ? this.#checksum(content) : 0,
-    };
-  }
-
-  #checksum(ref: SlabRef): number {
-    return ref.size > VERIFY_BYTES_MAX ? 0 : checksumOf(this.#slab.view(ref));
-  }
-
-  #encode(attempt: Attempt, value: unknown, root: string): { type: string; content: StoredContent; alias: boolean } {
-    if (value instanceof GuestObject) {
-      // Somebody's object again: its bytes are passed on, not copied.
-      const { content, contentType } = value.wire;
-      return { type: contentType, content, alias: isSlabRef(content) };
-    }
-    if (value instanceof Uint8Array) {
-      const ref = this.#slab.refOf(value);
-      if (ref !== undefined) return { type: CONTENT_BYTES, content: ref, alias: !this.#adopt(attempt, ref) };
-      if (value.length <= this.boot.inlineBytesMax) {
-        return { type: CONTENT_BYTES, content: Uint8Array.from(value), alias: false };
-      }
-      return { type: CONTENT_BYTES, content: this.#copyIn(value), alias: false };
-    }
-    const text = encodeJsonText(value, root);
-    if (text.length * 3 <= this.boot.inlineBytesMax || Buffer.byteLength(text) <= this.boot.inlineBytesMax) {
-      return { type: CONTENT_JSON, content: text, alias: false };
-    }
-    return { type: CONTENT_JSON, content: this.#textIn(text), alias: false };
-  }
-
-  /** If the place is all of an object that this attempt created and did not send, it now belongs to the new one. */
-  #adopt(attempt: Attempt, ref: SlabRef): boolean {
-    for (const made of attempt.created ?? []) {
-      if (made.sent || made.ref.segment !== ref.segment || made.ref.offset !== ref.offset) continue;
-      if (made.ref.size !== ref.size) return false;
-      made.sent = true;
-      return true;
-    }
-    return false;
-  }
-
-  #copyIn(bytes: Uint8Array): SlabRef {
-    const ref = this.#slab.allocate(bytes.length);
-    this.#slab.view(ref).set(bytes);
-    return ref;
-  }
-
-  #textIn(text: string): SlabRef {
-    const ref = this.#slab.allocate(Buffer.byteLength(text));
-    this.#slab.buffer(ref).write(text, 0, 'utf8');
-    return ref;
-  }
-
-  #resultOf(attempt: Attempt, value: unknown): StoredObject {
-    const { type, content, alias } = this.#encode(attempt, value, 'result');
-    // A part of an object that nobody sent would be freed with it.
-    if (alias && isSlabRef(content) && this.#insideUnsent(attempt, content)) {
-      return this.#wire(
-        attempt,
-        OUTPUT_BUCKET_INDEX,
-        undefined,
-        '',
-        type,
-        this.#copyIn(this.#slab.view(content)),
-        false,
-        attempt.step++,
-      );
-    }
-    return this.#wire(attempt, OUTPUT_BUCKET_INDEX, undefined, '', type, content, alias, attempt.step++);
-  }
-
-  #insideUnsent(attempt: Attempt, ref: SlabRef): boolean {
-    return (attempt.created ?? []).some(
-      ({ sent, ref: made }) =>
-        !sent && made.segment === ref.segment && ref.offset >= made.offset && ref.offset < made.offset + made.size,
-    );
-  }
-
-  // ── validation ─────────────────────────────────────────────────────────────────────────────────────────────────
-
-  #validated(attempt: Attempt): unknown {
-    const input = attempt.inputs[0];
-    const validator = this.#app.functions[attempt.row.name]?.options.input;
-    const external =
-      input !== undefined && (input.wire.bucket === INPUT_BUCKET_INDEX || input.wire.bucket === CALL_BUCKET_INDEX);
-    if (!isValidator(validator) || (input !== undefined && !external)) return this.#invoke(attempt);
-    const value = input === undefined ? undefined : jsonOrBytes(input);
-    const checked = validate(validator, value, `the input of ${attempt.row.name}`);
-    if (isThenable(checked)) {
-      return Promise.resolve(checked).then((settled) => {
-        input?.setValidated(settled);
-        return this.#invoke(attempt);
-      });
-    }
-    input?.setValidated(checked);
-    return this.#invoke(attempt);
-  }
-
-  #validateSend(bucket: BucketRow, value: unknown): void {
-    const validator = this.#app.buckets[bucket.name]?.schema;
-    if (!isValidator(validator)) return;
-    const checked = validate(validator, value, `the object for bucket ${bucket.name}`);
-    if (isThenable(checked)) {
-      throw new PlatformError(
-        'E_APP_INVALID',
-        `the schema of bucket ${bucket.name} is asynchronous: use a synchronous one`,
-      );
-    }
-  }
-
-  #validateFor(message: HostToInstance & { type: 'validate' }): void {
-    const { requestId } = message;
-    const answer = (error?: unknown) =>
-      this.#ports.post({
-        type: 'validated',
-        requestId,
-        ...(error === undefined ? {} : { error: toErrorData(error, 'E_FUNCTION_FAILED') }),
-      });
-    try {
-      const validator =
-        message.function === undefined
-          ? this.#app.buckets[message.bucket ?? '']?.schema
-          : this.#app.functions[message.function]?.options.input;
-      if (!isValidator(validator)) {
-        answer();
-        return;
-      }
-      const what =
-        message.function === undefined ? `the object for bucket ${message.bucket}` : `the input of ${message.function}`;
-      const text = Buffer.from(message.bytes.buffer, message.bytes.byteOffset, message.bytes.byteLength);
-      const value =
-        message.bytes.length === 0
-          ? undefined
-          : message.contentType === CONTENT_JSON
-            ? JSON.parse(text.toString('utf8'))
-            : message.bytes;
-      const checked = validate(validator, value, what);
-      if (isThenable(checked)) checked.then(() => answer(), answer);
-      else answer();
-    } catch (error) {
-      answer(error);
-    }
-  }
-
-  // ── the rest ───────────────────────────────────────────────────────────────────────────────────────────────────
 
   #mustLive(attempt: Attempt): void {
     if (attempt.aborted !== undefined) throw fromErrorData(attempt.aborted);
@@ -807,34 +512,29 @@ export class Runner {
   }
 
   #abort(message: HostToInstance & { type: 'abort' }): void {
-    for (let i = this.#kept.length - 1; i >= 0; i--) {
-      const ticket = this.#kept[i] as Ticket;
-      if (same(ticket, message)) this.#kept.splice(i, 1);
-    }
+    this.#successors.withdraw((ticket) => same(ticket, message));
     for (const attempt of this.#running) {
       if (!same(attempt.ticket, message) || attempt.aborted !== undefined) continue;
       attempt.aborted = message.error;
       attempt.controller?.abort(fromErrorData(message.error));
     }
   }
-
-  #only(): Attempt | undefined {
-    if (this.#running.size !== 1) return undefined;
-    for (const attempt of this.#running) return attempt;
-    return undefined;
-  }
-
-  #flushLogs(): void {
-    const entries = this.#logs;
-    this.#logs = [];
-    this.#ports.post({ type: 'logs', entries });
-  }
 }
 
 const NO_FLAGS = { output: false, persist: false };
 
-function named(wire: StoredObject): { name?: string } {
-  return wire.name === undefined ? {} : { name: wire.name };
+function firingsOf(bucket: BucketRow, object: StoredObject): InlineFiring[] {
+  const firings: InlineFiring[] = [];
+  for (const trigger of bucket.triggers) {
+    for (let i = 0; i < trigger.run.length; i++) {
+      firings.push({
+        trigger: trigger.index,
+        function: trigger.run[i] as number,
+        id: objectFiringId(object, trigger.index, i),
+      });
+    }
+  }
+  return firings;
 }
 
 function same(ticket: Ticket, message: { sessionNo: number; hi: number; lo: number; fence: number }): boolean {
@@ -846,14 +546,6 @@ function same(ticket: Ticket, message: { sessionNo: number; hi: number; lo: numb
   );
 }
 
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return value !== null && typeof value === 'object' && typeof (value as { then?: unknown }).then === 'function';
-}
-
-function jsonOrBytes(object: GuestObject): unknown {
-  return object.contentType === CONTENT_JSON ? object.json() : object.bytes;
-}
-
 function verifyUnchanged(input: GuestObject): void {
   const { checksum, content } = input.wire;
   if (checksum === undefined || checksum === 0 || !isSlabRef(content)) return;
@@ -862,36 +554,4 @@ function verifyUnchanged(input: GuestObject): void {
     'E_CHECKSUM',
     `object ${input.bucket}/${input.name} was changed after it was sent: objects are read-only from then on; use .copy()`,
   );
-}
-
-/** 64-bit stores are several times faster than bytes (measured 4 ms against 29 ms per 100 MB). */
-function zero(bytes: Uint8Array): void {
-  const whole = bytes.byteLength >>> 3;
-  if (whole > 0) new Float64Array(bytes.buffer, bytes.byteOffset, whole).fill(0);
-  bytes.fill(0, whole * 8);
-}
-
-function hex(id: Hash64): string {
-  return id.hi.toString(16).padStart(8, '0') + id.lo.toString(16).padStart(8, '0');
-}
-
-function errorJson(thrown: unknown): string {
-  const data = toErrorData(thrown, 'E_FUNCTION_FAILED');
-  const text = JSON.stringify(data);
-  if (text.length <= ERROR_JSON_CHARS_MAX) return text;
-  const short: ErrorData = {
-    code: data.code,
-    message: data.message.slice(0, 4_096),
-    ...(data.stack === undefined ? {} : { stack: data.stack.slice(0, 4_096) }),
-    ...(data.terminal === true ? { terminal: true } : {}),
-  };
-  return JSON.stringify(short);
-}
-
-function plainFields(fields: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  try {
-    return JSON.parse(JSON.stringify(fields)) as Record<string, unknown>;
-  } catch {
-    return { unserialisable: true };
-  }
 }

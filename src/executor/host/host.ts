@@ -56,8 +56,15 @@ import {
   writeTicket,
 } from '../shared/index.ts';
 import { HopSamples } from './hop-samples.ts';
-import { HOST_OWNER, Instances, type RunningInstance } from './instances.ts';
-import { LOGS_PER_MESSAGE_MAX, PREWARMED_INSTANCES, SERVER_REQUESTS_MAX, WATCH_MS } from './limits.ts';
+import { HOST_OWNER, Instances, type PoolMemory, type RunningInstance } from './instances.ts';
+import {
+  BODY_WEIGHT,
+  LOGS_PER_MESSAGE_MAX,
+  PREWARMED_INSTANCES,
+  SERVER_REQUESTS_MAX,
+  WAKE_WORTH_MS,
+  WATCH_MS,
+} from './limits.ts';
 import type { HostPorts } from './ports.ts';
 import { EndedSessions, traceOf } from './trace.ts';
 
@@ -88,6 +95,10 @@ export class Host {
   #actualCount = 0;
   #draining = false;
   #announced = false;
+  /** Somebody was woken: it will tell something, or must be looked after. */
+  #expectsNews = false;
+  readonly #toWake = new Set<PoolMemory>();
+  readonly #bodyMsOf = new Map<string, number>();
   #zeroCopyHandOffs = 0;
   #objectBytesMoved = 0;
   #logs: Omit<LogEntry, 'app' | 'version'>[] = [];
@@ -150,9 +161,11 @@ export class Host {
         this.#startSession(message, blobs);
         break;
       case 'session-cancel':
+        this.#drain();
         this.#apply({ type: 'session-cancelled', session: message.session, error: message.error });
         break;
       case 'session-put':
+        this.#drain();
         this.#answer(message.requestId, () => {
           const object = this.#objectOf(message.object, blobs[0] ?? EMPTY, message.session);
           try {
@@ -225,6 +238,9 @@ export class Host {
         take?.(message, blobs);
         break;
       }
+      case 'flush':
+        this.#drain();
+        break;
       case 'drain':
         this.#draining = true;
         this.#exitWhenDrained();
@@ -234,6 +250,11 @@ export class Host {
   }
 
   #startSession(message: ServerToHost & { type: 'session-start' }, blobs: readonly Uint8Array[]): void {
+    if (this.#isKnownRun(message.session, message.run)) {
+      // An instance was given it, and its connection ended before the server heard of it.
+      for (const unused of blobs) this.#freeBlob(unused);
+      return;
+    }
     const entries: { function: number; inputs: StoredObject[] }[] = [];
     let blob = 0;
     let refusal: ErrorData | undefined;
@@ -432,6 +453,9 @@ export class Host {
       case 'logs':
         for (const entry of message.entries) this.#log(entry);
         break;
+      case 'lane-base':
+        this.#instances.post(running.slot, { type: 'lane-base', base: this.#instances.nextLaneBase() });
+        break;
       case 'retired':
         running.thread.terminate();
         break;
@@ -558,7 +582,11 @@ export class Host {
 
   /** Reads everything that was told. */
   #drain(): void {
-    for (const running of this.#instances.all()) this.#drainOne(running);
+    this.#expectsNews = false;
+    for (const running of this.#instances.all()) {
+      this.#drainOne(running);
+      if (running.ready && !this.#instances.bells.isSleeping(running.slot)) this.#expectsNews = true;
+    }
     for (const pool of this.#instances.pools.values()) {
       const offers = pool.tickets.readyCount;
       this.#schedule(this.#scheduler.handle({ type: 'demand', pool: pool.name, offers }, this.#now()));
@@ -628,6 +656,7 @@ export class Host {
       case 'ended': {
         const at = running.actual.findIndex((one) => same(one, record));
         if (at >= 0) {
+          this.#learnBody(running.instance.pool, record.atMs - (running.actual[at]?.startedAtMs ?? record.atMs));
           running.actual.splice(at, 1);
           this.#actualCount--;
         }
@@ -655,10 +684,36 @@ export class Host {
         }
         return;
       }
+      case 'lane':
+        this.#laneSession(slot, record);
+        return;
       case 'handed-over':
         this.#apply({ ...record, type: 'handed-over' });
         return;
     }
+  }
+
+  /** A session that the server gave to an instance itself. */
+  #laneSession(slot: number, record: EventRecord & { type: 'lane' }): void {
+    const { ticket, priority, queue } = record;
+    if (this.#isKnownRun(ticket.session, ticket.run)) return;
+    this.#apply({
+      type: 'session-started',
+      id: ticket.session,
+      run: ticket.run,
+      durable: false,
+      priority,
+      deadlineMs: ticket.deadlineMs,
+      tables: this.#tables,
+      entries: [{ function: ticket.function, inputs: ticket.inputs }],
+      objects: [],
+      open: undefined,
+      lane: { no: ticket.sessionNo, slot, queue },
+    });
+  }
+
+  #isKnownRun(session: string, run: number): boolean {
+    return (this.#sessions.session(session) ?? this.#ended.get(session))?.run === run;
   }
 
   // ── effects ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -762,6 +817,7 @@ export class Host {
     const ticket: Ticket = {
       sessionNo: session.no,
       session: session.id,
+      run: session.run,
       id: invocation.id,
       function: invocation.row.index,
       fence: invocation.fence,
@@ -769,6 +825,7 @@ export class Host {
       tableVersion: session.tables.version,
       inline: !invocation.hostEvaluates,
       wantsResult: invocation.wantsResult,
+      direct: isDirect(invocation),
       deadlineMs: session.deadlineMs,
       queuedAtMs: invocation.queuedAtMs,
       inputs: invocation.inputs,
@@ -792,7 +849,36 @@ export class Host {
       writeTicket(new ByteWriter(this.#slab.buffer(block)), ticket);
       pool.tickets.publish(slot.slot, key, 0, block);
     }
-    this.#instances.wakeOne(pool);
+    this.#wakeSoon(pool);
+  }
+
+  /**
+   * Wakes when the turn has offered all it has: a wake costs as much as several short invocations, so as many instances
+   * are woken as the work is worth, not one per offer.
+   */
+  #wakeSoon(pool: PoolMemory): void {
+    if (this.#toWake.size === 0) queueMicrotask(this.#wakeAll);
+    this.#toWake.add(pool);
+  }
+
+  readonly #wakeAll = (): void => {
+    for (const pool of this.#toWake) {
+      const offers = pool.tickets.readyCount;
+      const wakes = Math.min(offers, Math.max(1, Math.ceil((offers * this.#bodyMs(pool)) / WAKE_WORTH_MS)));
+      for (let i = 0; i < wakes && this.#instances.wakeOne(pool); i++) this.#expectsNews = true;
+    }
+    this.#toWake.clear();
+    this.#arm();
+  };
+
+  /** Estimated time of one attempt in the pool, ms. */
+  #bodyMs(pool: PoolMemory): number {
+    return this.#bodyMsOf.get(pool.name) ?? WAKE_WORTH_MS;
+  }
+
+  #learnBody(pool: string, ms: number): void {
+    const old = this.#bodyMsOf.get(pool) ?? ms;
+    this.#bodyMsOf.set(pool, old + BODY_WEIGHT * (ms - old));
   }
 
   #withdraw(invocation: Invocation): void {
@@ -961,6 +1047,7 @@ export class Host {
     const scheduler = this.#scheduler.nextTimerMs();
     if (scheduler !== undefined && scheduler < at) at = scheduler;
     if (this.#actualCount > 0) at = Math.min(at, this.#nextDeadlineMs());
+    else if (this.#expectsNews) at = Math.min(at, this.#now() + WATCH_MS);
     if (at >= this.#timerAtMs) return;
     this.#cancelTimer?.();
     this.#timerAtMs = at;
@@ -1088,6 +1175,13 @@ function same(
   b: { sessionNo: number; id: { hi: number; lo: number }; fence: number },
 ): boolean {
   return a.sessionNo === b.sessionNo && a.id.lo === b.id.lo && a.id.hi === b.id.hi && a.fence === b.fence;
+}
+
+/** Whoever sees such a session to its end may answer for it: nobody else has a say in its outcome. */
+function isDirect({ session, wantsResult, attempts }: Invocation): boolean {
+  return (
+    wantsResult && attempts === 0 && session.entries.length === 1 && !session.durable && session.open === undefined
+  );
 }
 
 function unfiredOf(session: Session): { bucket: string; trigger: string; held: number; waitsFor: string }[] {

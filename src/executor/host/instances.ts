@@ -18,12 +18,15 @@ import {
   INSTANCE_SLOTS_MAX,
   type InstanceBoot,
   type InstanceToHost,
+  LANE_SESSIONS,
   type Speaker,
   type TicketBlock,
   Tickets,
 } from '../shared/index.ts';
 import type { HostPorts, HostThread } from './ports.ts';
 
+/** As many as fit above the host's own numbers. */
+const LANE_BLOCKS = 0x8000_0000 / LANE_SESSIONS;
 /** Owner number of the host in slab and tickets. */
 export const HOST_OWNER = 1;
 
@@ -66,6 +69,7 @@ export class Instances {
   readonly pools = new Map<string, PoolMemory>();
   readonly #bellMemory = createBells();
   readonly #running: (RunningInstance | undefined)[] = new Array(INSTANCE_SLOTS_MAX).fill(undefined);
+  #laneBlock = 0;
   readonly #boot: HostBoot;
   readonly #manifest: Manifest;
   readonly #slab: Slab;
@@ -100,6 +104,13 @@ export class Instances {
     }
   }
 
+  /** Blocks of session numbers for sessions that instances get themselves; the host numbers its own from 1. */
+  nextLaneBase(): number {
+    const base = 0x8000_0000 + (this.#laneBlock % LANE_BLOCKS) * LANE_SESSIONS;
+    this.#laneBlock++;
+    return base;
+  }
+
   pool(name: string): PoolMemory {
     const pool = this.pools.get(name);
     assert(pool !== undefined, 'a function names a pool of this host');
@@ -123,6 +134,8 @@ export class Instances {
       pool: instance.pool,
       app: this.#boot.app,
       version: this.#boot.version,
+      laneBase: this.nextLaneBase(),
+      lane: this.#boot.laneToken === undefined ? undefined : { socket: this.#boot.socket, token: this.#boot.laneToken },
       requestedAtMs: instance.startedAtMs,
       main: this.#boot.main,
       manifest: this.#manifest,

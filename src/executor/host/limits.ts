@@ -8,5 +8,9 @@ export const FRAME_BYTES_MAX = 4 * 1024 * 1024 * 1024;
 export const LOGS_PER_MESSAGE_MAX = 200;
 /** Requests to the server that wait for an answer. */
 export const SERVER_REQUESTS_MAX = 100_000;
-/** Bytes of one object that are sent to the server in one answer without `range`. */
+/** Instances of the entry's pool that are started with the host. */
 export const PREWARMED_INSTANCES = 2;
+/** What waking an instance costs, both sides together: less work than this is not worth a second wake. */
+export const WAKE_WORTH_MS = 0.05;
+/** Weight of the newest sample in the estimate of a body's time. */
+export const BODY_WEIGHT = 0.1;

@@ -5,6 +5,7 @@ export {
   EVENT_RECORD_BYTES_MAX,
   INLINE_BYTES_MAX,
   INSTANCE_SLOTS_MAX,
+  LANE_SESSIONS,
   TICKET_BYTES,
   TICKET_SLOTS,
 } from './limits.ts';
@@ -19,6 +20,7 @@ export {
   START_KINDS,
   writeEnded,
   writeHandedOver,
+  writeLane,
   writeNote,
   writeSent,
   writeStarted,

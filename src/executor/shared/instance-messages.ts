@@ -14,6 +14,10 @@ export interface InstanceBoot {
   readonly pool: string;
   readonly app: string;
   readonly version: string;
+  /** First of LANE_SESSIONS session numbers that are this instance's own. */
+  readonly laneBase: number;
+  /** The server's Unix socket, and what it wants to hear there; undefined: none. */
+  readonly lane: { readonly socket: string; readonly token: string } | undefined;
   /** When the host asked for it, monotonic ms. */
   readonly requestedAtMs: number;
   /** File URL of the bundle's main module. */
@@ -59,6 +63,7 @@ export type HostToInstance =
       readonly contentType: string;
       readonly bytes: Uint8Array;
     }
+  | { readonly type: 'lane-base'; readonly base: number }
   | { readonly type: 'retire' };
 
 export type InstanceToHost =
@@ -73,4 +78,5 @@ export type InstanceToHost =
     }
   | { readonly type: 'validated'; readonly requestId: number; readonly error?: ErrorData }
   | { readonly type: 'logs'; readonly entries: readonly Omit<LogEntry, 'app' | 'version'>[] }
+  | { readonly type: 'lane-base' }
   | { readonly type: 'retired' };

@@ -11,6 +11,8 @@ export const EVENT_RING_BYTES = MIB;
 export const EVENT_RECORD_BYTES_MAX = EVENT_RING_BYTES / 4;
 /** Objects up to this ride inside messages; larger ones lie in the object store. */
 export const INLINE_BYTES_MAX = 16 * KIB;
+/** Numbers of sessions that an instance may use before it asks for more. */
+export const LANE_SESSIONS = 1 << 20;
 /** How long an instance waits for the host to read its full ring before it looks again. */
 export const RING_FULL_WAIT_MS = 20;
 

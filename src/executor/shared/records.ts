@@ -11,12 +11,14 @@ import {
 } from '../../bucket/index.ts';
 import type { StartKind } from '../../protocol/index.ts';
 import type { EventRingWriter } from './event-ring.ts';
+import { readTicket, type Ticket, ticketBytesMax, writeTicket } from './ticket-body.ts';
 
 const STARTED = 1;
 const SENT = 2;
 const ENDED = 3;
 const NOTE = 4;
 const HANDED_OVER = 5;
+const LANE = 6;
 
 export const START_KINDS: readonly StartKind[] = ['inline', 'warm', 'takeover', 'prewarmed', 'cold'];
 
@@ -59,6 +61,8 @@ export type EventRecord =
     })
   /** Rare things, as JSON: close, join. */
   | (Speaker & { readonly type: 'note'; readonly note: Note })
+  /** A session that the server gave to the instance itself; `queue`: the instance is not free, the host shall queue it. */
+  | (Speaker & { readonly type: 'lane'; readonly ticket: Ticket; readonly priority: number; readonly queue: boolean })
   /** The host shall queue it: the instance made it, and there was no room to offer it. */
   | (Speaker & { readonly type: 'handed-over' });
 
@@ -133,6 +137,16 @@ export function writeHandedOver(ring: EventRingWriter, s: Speaker): void {
   ring.commit();
 }
 
+/** @param queue the instance is not free: the host queues it. */
+export function writeLane(ring: EventRingWriter, ticket: Ticket, priority: number, queue: boolean): void {
+  const writer = ring.begin(SPEAKER_BYTES + 16 + ticketBytesMax(ticket));
+  speaker(writer, LANE, ticket);
+  writer.u8(queue ? 1 : 0);
+  writer.f64(priority);
+  writeTicket(writer, ticket);
+  ring.commit();
+}
+
 function speaker(writer: ReturnType<EventRingWriter['begin']>, kind: number, s: Speaker): void {
   writer.u8(kind);
   writer.u32(s.sessionNo);
@@ -190,6 +204,11 @@ export function readRecord(reader: ByteReader): EventRecord {
       return { type: 'note', sessionNo, id, fence, note: JSON.parse(reader.text() ?? '{}') as Note };
     case HANDED_OVER:
       return { type: 'handed-over', sessionNo, id, fence };
+    case LANE: {
+      const queue = reader.u8() === 1;
+      const priority = reader.f64();
+      return { type: 'lane', sessionNo, id, fence, queue, priority, ticket: readTicket(reader) };
+    }
     default:
       throw new Error(`unknown record kind ${kind}`);
   }

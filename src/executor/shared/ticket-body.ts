@@ -15,6 +15,8 @@ export interface Ticket {
   /** The host's number of the session. */
   readonly sessionNo: number;
   readonly session: string;
+  /** Execution of the session, 1 for the first. */
+  readonly run: number;
   readonly id: Hash64;
   /** Index into the app's functions. */
   readonly function: number;
@@ -28,6 +30,8 @@ export interface Ticket {
   readonly inline: boolean;
   /** The first entry: its return value is the session's result. */
   readonly wantsResult: boolean;
+  /** Who runs it may answer the server itself, if it sees the session to its end. */
+  readonly direct: boolean;
   /** Monotonic ms; 0 = none. */
   readonly deadlineMs: number;
   readonly queuedAtMs: number;
@@ -44,13 +48,14 @@ export function ticketBytesMax(ticket: Ticket): number {
 export function writeTicket(writer: ByteWriter, ticket: Ticket): void {
   writer.u32(ticket.sessionNo);
   writer.text(ticket.session);
+  writer.u32(ticket.run);
   writer.u32(ticket.id.hi);
   writer.u32(ticket.id.lo);
   writer.u32(ticket.function);
   writer.u32(ticket.fence);
   writer.u32(ticket.attempt);
   writer.u32(ticket.tableVersion);
-  writer.u8((ticket.inline ? 1 : 0) | (ticket.wantsResult ? 2 : 0));
+  writer.u8((ticket.inline ? 1 : 0) | (ticket.wantsResult ? 2 : 0) | (ticket.direct ? 4 : 0));
   writer.f64(ticket.deadlineMs);
   writer.f64(ticket.queuedAtMs);
   writer.u32(ticket.inputs.length);
@@ -60,6 +65,7 @@ export function writeTicket(writer: ByteWriter, ticket: Ticket): void {
 export function readTicket(reader: ByteReader): Ticket {
   const sessionNo = reader.u32();
   const session = reader.text() ?? '';
+  const run = reader.u32();
   const id = { hi: reader.u32(), lo: reader.u32() };
   const functionIndex = reader.u32();
   const fence = reader.u32();
@@ -74,6 +80,7 @@ export function readTicket(reader: ByteReader): Ticket {
   return {
     sessionNo,
     session,
+    run,
     id,
     function: functionIndex,
     fence,
@@ -81,6 +88,7 @@ export function readTicket(reader: ByteReader): Ticket {
     tableVersion,
     inline: (flags & 1) !== 0,
     wantsResult: (flags & 2) !== 0,
+    direct: (flags & 4) !== 0,
     deadlineMs,
     queuedAtMs,
     inputs,

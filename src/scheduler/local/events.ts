@@ -21,6 +21,8 @@ export interface Which {
 export type SessionEvent =
   | {
       readonly type: 'session-started';
+      /** Begun by an instance that the server asked itself, under this number; its entry is held there. */
+      readonly lane?: { readonly no: number; readonly slot: number; readonly queue: boolean };
       readonly id: string;
       readonly run: number;
       readonly durable: boolean;

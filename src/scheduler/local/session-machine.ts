@@ -54,6 +54,9 @@ import {
 import { addInvocation, findInvocation, type Invocation, invocationsOf, type Session } from './session.ts';
 import { TimerQueue } from './timer-queue.ts';
 
+/** Above are the numbers of sessions that instances begin themselves. */
+const HOST_NO_MAX = 0x7fff_ffff;
+
 type Due =
   | { readonly kind: 'retry'; readonly invocation: Invocation; readonly fence: number }
   | { readonly kind: 'trigger'; readonly session: Session; readonly key: number }
@@ -228,7 +231,7 @@ export class SessionMachine {
     assert(!this.#byId.has(event.id), 'a session begins once');
     const now = this.#now.monotonicMs;
     const session: Session = {
-      no: this.#nextNo,
+      no: event.lane?.no ?? this.#nextNo,
       id: event.id,
       run: event.run,
       durable: event.durable,
@@ -263,7 +266,8 @@ export class SessionMachine {
       state: 'running',
       endedAtMs: 0,
     };
-    this.#nextNo = this.#nextNo === 0xffffffff ? 1 : this.#nextNo + 1;
+    if (event.lane === undefined) this.#nextNo = this.#nextNo === HOST_NO_MAX ? 1 : this.#nextNo + 1;
+    assert(!this.#byNo.has(session.no), 'a session number is used by one session at a time');
     this.#byId.set(session.id, session);
     this.#byNo.set(session.no, session);
     this.#watchProducers(session);
@@ -281,7 +285,11 @@ export class SessionMachine {
         wantsResult: index === 0,
       });
       session.entries.push(invocation);
-      this.#enqueue(invocation);
+      if (event.lane === undefined || event.lane.queue) this.#enqueue(invocation);
+      else {
+        invocation.place = 'held';
+        invocation.slot = event.lane.slot;
+      }
     });
     for (const object of event.objects) {
       this.#take(session, undefined, session.tables.buckets[object.bucket] as BucketRow, object, false, false);
@@ -737,7 +745,12 @@ export class SessionMachine {
       this.#fireAll(session, undefined, bucket, trigger, machine, machine.onClose(this.#now));
     }
     if (elsewhere) {
-      this.#effects.push({ type: 'close-copy', session, seq: this.#expectAck(session, undefined), bucket: bucketIndex });
+      this.#effects.push({
+        type: 'close-copy',
+        session,
+        seq: this.#expectAck(session, undefined),
+        bucket: bucketIndex,
+      });
     }
     if (session.open !== undefined) session.open.closed = true;
   }
