@@ -19,3 +19,7 @@ export const LAST_LINES_MAX = 20;
 
 assert(BACK_OFF_MS_MIN < BACK_OFF_MS_MAX, 'back-off has a range');
 assert(HELLO_MS_MAX < START_MS_MAX, 'a host says hello before it is ready');
+/** While an instance has a session that only it knows of, the host is told to look this often. */
+export const LANE_WATCH_MS = 100;
+/** Connections of one host's instances; it has no more instances than that. */
+export const LANES_MAX = 64;

@@ -14,6 +14,7 @@ import type {
 } from '../platform/index.ts';
 import { HOST_PROTOCOL_VERSION, type HostBoot, type HostToServer, type ServerToHost } from '../protocol/index.ts';
 import { HostLife, type HostLifeEffect, type HostLifeEvent, type HostState } from './host-life.ts';
+import { Lanes } from './lanes.ts';
 import { HELLO_MS_MAX, LAST_LINES_MAX, LAST_WORDS_MS_MAX } from './limits.ts';
 
 export type HostReplyMessage = Extract<HostToServer, { type: 'reply' }>;
@@ -22,6 +23,8 @@ export type HostRequestMessage = WithoutId<Exclude<ServerToHost, { type: 'reply'
 
 /** A connection to a ready host. */
 export interface HostConnection {
+  /** Connections of its instances. */
+  readonly lanes: Lanes;
   readonly pid: number;
   send(message: ServerToHost, blobs?: readonly Uint8Array[]): void;
   request(
@@ -44,7 +47,7 @@ export interface SupervisorOptions {
   readonly env: Readonly<Record<string, string>>;
   /** Where hosts connect; asked at each spawn. */
   readonly socket: () => string;
-  readonly bootOf: (app: string, version: string) => Omit<HostBoot, 'socket' | 'token'>;
+  readonly bootOf: (app: string, version: string) => Omit<HostBoot, 'socket' | 'token' | 'laneToken'>;
   readonly onReady: (app: string, version: string, connection: HostConnection) => void;
   readonly onLost: (
     app: string,
@@ -62,6 +65,9 @@ interface Host {
   readonly life: HostLife;
   process: SpawnedProcess | undefined;
   token: string | undefined;
+  /** What its instances show; as long as the process lives. */
+  laneToken: string | undefined;
+  lanes: Lanes | undefined;
   channel: Channel | undefined;
   connection: HostConnection | undefined;
   pending: Map<
@@ -146,6 +152,10 @@ export class Supervisor {
     channel.onMessage((header) => {
       cancel();
       const hello = header as Partial<Extract<HostToServer, { type: 'hello' }>>;
+      if ((header as HostToServer).type === 'lane-hello') {
+        this.#adoptLane(channel, header as HostToServer & { type: 'lane-hello' });
+        return;
+      }
       const host = Array.from(this.#hosts.values()).find((one) => one.token !== undefined && one.token === hello.token);
       if (hello.type !== 'hello' || host === undefined) {
         channel.close();
@@ -160,16 +170,38 @@ export class Supervisor {
     });
   }
 
+  #adoptLane(channel: Channel, hello: HostToServer & { type: 'lane-hello' }): void {
+    const host = Array.from(this.#hosts.values()).find(
+      (one) => one.laneToken !== undefined && one.laneToken === hello.token,
+    );
+    if (host?.lanes === undefined || !Array.isArray(hello.functions)) {
+      channel.close();
+      return;
+    }
+    channel.onMessage((header, blobs) => {
+      const message = header as HostToServer;
+      // The host keeps the account; its instances may say nothing else.
+      if (message.type === 'session-outcome') this.#options.onMessage(host.app, host.version, message, blobs);
+      else channel.close();
+    });
+    host.lanes.add(channel, hello.functions);
+  }
+
   #adopt(host: Host, channel: Channel): void {
     host.channel = channel;
+    const lanes = new Lanes(this.#ports, () => channel.send({ type: 'flush' } satisfies ServerToHost));
+    host.lanes = lanes;
     channel.onMessage((header, blobs) => this.#receive(host, header as HostToServer, blobs));
     channel.onClose(() => {
       if (host.channel !== channel) return;
       host.channel = undefined;
+      host.lanes = undefined;
+      lanes.close();
       if (host.exit === undefined) this.#feed(host, { type: 'disconnected' });
       else this.#gone(host);
     });
     host.connection = {
+      lanes,
       pid: host.process?.pid ?? 0,
       send: (message, blobs) => channel.send(message, blobs),
       request: (message, blobs) =>
@@ -248,10 +280,17 @@ export class Supervisor {
 
   #spawn(host: Host): void {
     const token = Buffer.from(this.#ports.random.bytes(24)).toString('hex');
+    const laneToken = Buffer.from(this.#ports.random.bytes(24)).toString('hex');
     host.token = token;
+    host.laneToken = laneToken;
     host.exit = undefined;
     host.lastLines = [];
-    const boot: HostBoot = { ...this.#options.bootOf(host.app, host.version), socket: this.#options.socket(), token };
+    const boot: HostBoot = {
+      ...this.#options.bootOf(host.app, host.version),
+      socket: this.#options.socket(),
+      token,
+      laneToken,
+    };
     host.process = this.#ports.processes.spawn({
       file: this.#options.file,
       args: this.#options.args,
@@ -282,6 +321,7 @@ export class Supervisor {
     const exit = host.exit ?? { exitCode: null, signal: null };
     host.process = undefined;
     host.token = undefined;
+    host.laneToken = undefined;
     host.connection = undefined;
     const error = exitError(exit, host.lastLines);
     const pending = host.pending;
@@ -300,6 +340,8 @@ export class Supervisor {
         life: new HostLife(() => this.#ports.random.uint32() / 2 ** 32),
         process: undefined,
         token: undefined,
+        laneToken: undefined,
+        lanes: undefined,
         channel: undefined,
         connection: undefined,
         pending: new Map(),

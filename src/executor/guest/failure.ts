@@ -1,13 +1,11 @@
 import { type ErrorData, toErrorData } from '../../base/index.ts';
 import { ERROR_JSON_CHARS_MAX } from './limits.ts';
 
-/** Frames of the platform below the user's: nobody who reads them can do anything about them. */
-const OWN_FRAMES = /\n\s+at [^\n]*[/\\]executor[/\\]guest[/\\][^\n]*/g;
 const MESSAGE_CHARS_MAX = 4_096;
 
-/** What a handler threw, as JSON of ErrorData, with the user's frames only and within its limit. */
+/** What a handler threw, as JSON of ErrorData, within its limit. */
 export function failureJson(thrown: unknown): string {
-  const data = withoutOwnFrames(toErrorData(thrown, 'E_FUNCTION_FAILED'));
+  const data = toErrorData(thrown, 'E_FUNCTION_FAILED');
   const text = JSON.stringify(data);
   if (text.length <= ERROR_JSON_CHARS_MAX) return text;
   const short: ErrorData = {
@@ -17,12 +15,4 @@ export function failureJson(thrown: unknown): string {
     ...(data.terminal === true ? { terminal: true } : {}),
   };
   return JSON.stringify(short);
-}
-
-function withoutOwnFrames(data: ErrorData): ErrorData {
-  return {
-    ...data,
-    ...(data.stack === undefined ? {} : { stack: data.stack.replace(OWN_FRAMES, '') }),
-    ...(data.cause === undefined ? {} : { cause: withoutOwnFrames(data.cause) }),
-  };
 }

@@ -20,3 +20,5 @@ export const LOG_LINE_CHARS_MAX = 16_384;
 export const REQUESTS_MAX = 100_000;
 /** What the host only has to know is rung for this late. */
 export const LAZY_RING_MS = 5;
+/** With so few offers left the host is rung for more, if it has more. */
+export const OFFERS_LOW = 2;

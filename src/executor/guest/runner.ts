@@ -50,7 +50,7 @@ import { failureJson } from './failure.ts';
 import { GuestObject, type ObjectHome } from './guest-object.ts';
 import { InstanceLog } from './instance-log.ts';
 import { LaneNumbers, laneTicket } from './lane.ts';
-import { REQUESTS_MAX, SLICE_MS } from './limits.ts';
+import { OFFERS_LOW, REQUESTS_MAX, SLICE_MS } from './limits.ts';
 import { Reporter } from './reporter.ts';
 import { Successors } from './successors.ts';
 import { isThenable, validateFor, validateInput, validateSend } from './validation.ts';
@@ -321,6 +321,8 @@ export class Runner {
     const claimed = this.#tickets.claim(this.#acceptsBound);
     if (claimed === undefined) return false;
     const { block } = claimed;
+    // The host fills up while this one runs.
+    if (this.#tickets.backlog > 0 && this.#tickets.readyCount <= OFFERS_LOW) this.#reporter.ringNow();
     const ticket = readTicket(new ByteReader(block === undefined ? claimed.body : this.#slab.buffer(block)));
     this.#begin(ticket, this.#startKind(ticket), claimed.slot);
     if (block !== undefined) this.#slab.free(block);

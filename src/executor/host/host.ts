@@ -158,6 +158,8 @@ export class Host {
   receive(message: ServerToHost, blobs: readonly Uint8Array[]): void {
     switch (message.type) {
       case 'session-start':
+        // What instances have claimed makes room for what comes now.
+        if (this.#anythingTold()) this.#drain();
         this.#startSession(message, blobs);
         break;
       case 'session-cancel':
@@ -590,6 +592,7 @@ export class Host {
     for (const pool of this.#instances.pools.values()) {
       const offers = pool.tickets.readyCount;
       this.#schedule(this.#scheduler.handle({ type: 'demand', pool: pool.name, offers }, this.#now()));
+      pool.tickets.backlog = this.#scheduler.backlogOf(pool.name);
     }
     this.#flushLogs();
   }
@@ -863,6 +866,7 @@ export class Host {
 
   readonly #wakeAll = (): void => {
     for (const pool of this.#toWake) {
+      pool.tickets.backlog = this.#scheduler.backlogOf(pool.name);
       const offers = pool.tickets.readyCount;
       const wakes = Math.min(offers, Math.max(1, Math.ceil((offers * this.#bodyMs(pool)) / WAKE_WORTH_MS)));
       for (let i = 0; i < wakes && this.#instances.wakeOne(pool); i++) this.#expectsNews = true;

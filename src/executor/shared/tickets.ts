@@ -25,6 +25,7 @@ const SLOT_WORDS = SLOT_BYTES / 4;
 const GLOBAL_WORDS = 16;
 const READY_COUNT = 0;
 const NEXT_SEQ = 1;
+const BACKLOG = 2;
 
 const _W_STATE = 0;
 const W_SEQ = 1;
@@ -73,6 +74,15 @@ export class Tickets {
   /** May be one too low or high for a moment: a hint, except that 0 after a publish of this thread is never seen. */
   get readyCount(): number {
     return Atomics.load(this.#words, READY_COUNT);
+  }
+
+  /** How many more the host would offer if there were room: who claims rings it when offers run out. */
+  get backlog(): number {
+    return Atomics.load(this.#words, BACKLOG);
+  }
+
+  set backlog(count: number) {
+    Atomics.store(this.#words, BACKLOG, count);
   }
 
   /** Body memory of the slot that was taken, or undefined when all are in use. Then `publish`. */

@@ -12,7 +12,7 @@ import type { HostToServer, ObjectHeader, ServerToHost, SyncOutcome } from '../.
 import { functionsOf, type Now } from '../../trigger/index.ts';
 import { Archive } from './archive.ts';
 import { BucketTriggers, type BucketTriggersEffect, type Placement } from './bucket-triggers.ts';
-import { CAUSES_MAX, DEAD_LETTERS_MAX, SWEEP_INTERVAL_MS } from './limits.ts';
+import { CAUSES_MAX, DEAD_LETTERS_MAX, LANE_INPUT_BYTES_MAX, SETTLED_WAIT_MS, SWEEP_INTERVAL_MS } from './limits.ts';
 import { PersistedObjects } from './persisted-objects.ts';
 import type { CoordinatorPorts, DeadLetter, HostLink } from './ports.ts';
 import type { RecordChange } from './record-store.ts';
@@ -55,6 +55,8 @@ export class Coordinator {
   };
   readonly #bootEpoch: number;
   #sessionCount = 0;
+  /** Who waits for the account of a session that is over. */
+  readonly #accountWaiters = new Map<string, (() => void)[]>();
   readonly #links = new Map<string, Map<string, HostLink>>();
   readonly #linkWaiters = new Map<string, { resolve: (link: HostLink) => void; reject: (error: unknown) => void }[]>();
   readonly #waiters = new Map<string, Waiter>();
@@ -200,9 +202,26 @@ export class Coordinator {
         return;
       }
       case 'ended':
+        this.linkOf(effect.session.spec.app, effect.session.spec.version)?.lanes.done(effect.session.id);
         this.#finish(effect.session);
         return;
     }
+  }
+
+  /**
+   * A small synchronous session goes straight to an instance when all that the app does now is on such connections: then
+   * a free one is an idle instance. If it is not idle after all, it hands the session to its host.
+   */
+  #giveToLane(link: HostLink, session: Session, message: SessionStart, blobs: readonly Uint8Array[]): boolean {
+    const { spec } = session;
+    const entry = spec.entries[0];
+    if (spec.durable || spec.detached || spec.entries.length !== 1 || entry === undefined) return false;
+    if (session.outside !== undefined || session.inputBytes > LANE_INPUT_BYTES_MAX) return false;
+    if (this.table.openOf(spec.app, spec.version) !== link.lanes.busy + 1) return false;
+    const giveToHost = () => {
+      if (session.phase === 'running' && session.run === message.run) link.send(message, blobs);
+    };
+    return link.lanes.give(entry.function, message, blobs, giveToHost);
   }
 
   #settle(session: Session, outcome: SyncOutcome): void {
@@ -250,7 +269,7 @@ export class Coordinator {
       message.objects = objects;
     }
     const link = this.linkOf(spec.app, spec.version);
-    link?.send(message, blobs);
+    if (link === undefined || !this.#giveToLane(link, session, message, blobs)) link?.send(message, blobs);
     if (session.run > 1) this.counters.executedAgain++;
     for (const event of session.outside ?? []) {
       if (event.type === 'object' || link === undefined) continue;
@@ -260,7 +279,37 @@ export class Coordinator {
     }
   }
 
+  /** Who looks at sessions that are over wants to see them ended: waits for the host's account, SETTLED_WAIT_MS at most. */
+  async accounted(sessions: Iterable<Session>): Promise<void> {
+    const missing: Session[] = [];
+    for (const session of sessions) if (session.settled && session.phase === 'running') missing.push(session);
+    if (missing.length === 0) return;
+    for (const link of new Set(missing.map(({ spec }) => this.linkOf(spec.app, spec.version)))) {
+      link?.send({ type: 'flush' });
+    }
+    await new Promise<void>((resolve) => {
+      let left = missing.length;
+      const atMs = (this.ports.clock.monotonicMs() + SETTLED_WAIT_MS) as MonotonicMs;
+      const cancel = this.ports.timers.set(atMs, resolve);
+      const arrived = () => {
+        if (--left > 0) return;
+        cancel();
+        resolve();
+      };
+      for (const { id } of missing) {
+        const waiters = this.#accountWaiters.get(id);
+        if (waiters === undefined) this.#accountWaiters.set(id, [arrived]);
+        else waiters.push(arrived);
+      }
+    });
+  }
+
   #finish(session: Session): void {
+    const waiters = this.#accountWaiters.get(session.id);
+    if (waiters !== undefined) {
+      this.#accountWaiters.delete(session.id);
+      for (const arrived of waiters) queueMicrotask(arrived);
+    }
     const { id, spec, end } = session;
     if (end === undefined) return;
     this.counters[end.state]++;
@@ -389,6 +438,19 @@ export class Coordinator {
         this.handle({ type: 'host-ended', session, run, end: { ...end, ...payload } });
         return;
       }
+      case 'session-outcome': {
+        const { session, run, final, payload } = message;
+        const bytes = blobs[0] ?? NO_BYTES;
+        this.handle({
+          type: 'host-outcome',
+          session,
+          run,
+          final,
+          payload: payload === undefined ? undefined : { contentType: payload.contentType, bytes },
+        });
+        if (final) this.linkOf(app, version)?.lanes.done(session);
+        return;
+      }
       case 'session-output': {
         const { session, run, object } = message;
         this.handle({ type: 'host-output', session, run, object, bytes: blobs[0] ?? NO_BYTES });
@@ -433,6 +495,7 @@ export class Coordinator {
         return;
       }
       case 'hello':
+      case 'lane-hello':
       case 'ready':
       case 'load-failed':
       case 'logs':

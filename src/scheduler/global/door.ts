@@ -481,6 +481,7 @@ export class Door {
     limit: number;
     cursor?: string;
   }): Promise<{ sessions: readonly SessionRecord[]; cursor?: string }> {
+    await this.#coordinator.accounted(this.#coordinator.table.all());
     const limit = Math.min(Math.max(1, query.limit), LIST_LIMIT_MAX);
     const before = query.cursor === undefined ? undefined : cursorOf(query.cursor);
     if (query.app !== undefined) this.#open(query.app, true);
@@ -591,6 +592,8 @@ export class Door {
 
   /** Live or ended. @throws E_SESSION_UNKNOWN, E_SESSION_LOST. */
   async #session(id: string): Promise<Session> {
+    const live = this.#coordinator.table.get(id);
+    if (live?.settled === true) await this.#coordinator.accounted([live]);
     const session = this.#coordinator.table.get(id) ?? (await this.#coordinator.archive.load(id));
     if (session !== undefined) return session;
     const parsed = parseSessionId(id);

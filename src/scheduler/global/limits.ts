@@ -57,6 +57,11 @@ export const RETRY_AFTER_MS_MIN = 100;
 export const RETRY_AFTER_MS_MAX = 30_000;
 export const THROUGHPUT_WINDOW_MS = 1_000;
 
+/** Inputs of a session that is given to an instance itself: what rides in messages anyway. */
+export const LANE_INPUT_BYTES_MAX = 16 * 1024;
+/** Who looks at a session whose outcome came first waits this long at most for the host's account of it. */
+export const SETTLED_WAIT_MS = 250;
+
 assert(ENDED_SESSION_BYTES_MAX < ENDED_BYTES_MAX, 'one ended session fits into the ring');
 assert(SUSPECT_AFTER_LOSSES <= LOST_RETRIES_MAX, 'a suspect has an execution left');
 assert(SWEEP_INTERVAL_MS < SESSION_RETENTION_MS, 'records are swept within their retention');

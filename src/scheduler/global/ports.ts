@@ -24,6 +24,18 @@ export type HostRequest = WithoutId<Exclude<ServerToHost, { type: 'reply' }>>;
 
 /** A connection to a ready app host. */
 export interface HostLink {
+  /** Connections of its instances, one session each at a time. */
+  readonly lanes: {
+    readonly busy: number;
+    /** False: none is free. `giveToHost` is called when the connection ends before `done`. */
+    give(
+      functionName: string,
+      message: ServerToHost & { type: 'session-start' },
+      blobs: readonly Uint8Array[],
+      giveToHost: () => void,
+    ): boolean;
+    done(session: string): void;
+  };
   send(message: ServerToHost, blobs?: readonly Uint8Array[]): void;
   /** Rejects with the host's error, and with E_NODE_LOST when the host dies first. */
   request(

@@ -55,6 +55,14 @@ export type SessionTableEvent =
       readonly bytes: Uint8Array;
     }
   | { readonly type: 'host-ended'; readonly session: string; readonly run: number; readonly end: SessionEnd }
+  /** An instance saw what a synchronous caller waits for. `final`: the session is over; its end follows. */
+  | {
+      readonly type: 'host-outcome';
+      readonly session: string;
+      readonly run: number;
+      readonly payload: Payload | undefined;
+      readonly final: boolean;
+    }
   | { readonly type: 'cancel'; readonly session: string; readonly error: ErrorData }
   | { readonly type: 'timer-fired' };
 
@@ -71,6 +79,8 @@ interface VersionState {
   readonly version: string;
   hostReady: boolean;
   readonly live: Set<Session>;
+  /** How many of them are over but for the host's account. */
+  settled: number;
   /** Waiting for their trial, longest first. */
   readonly suspects: Set<Session>;
   /** Suspects that run and whose host has not proved to outlive them. */
@@ -126,6 +136,12 @@ export class SessionTable {
 
   usedBy(app: string, version: string): number {
     return this.#apps.get(app)?.versions.get(version)?.live.size ?? 0;
+  }
+
+  /** Sessions of the version whose outcome is not known yet. */
+  openOf(app: string, version: string): number {
+    const state = this.#apps.get(app)?.versions.get(version);
+    return state === undefined ? 0 : state.live.size - state.settled;
   }
 
   isHostReady(app: string, version: string): boolean {
@@ -202,6 +218,16 @@ export class SessionTable {
         else if (session.phase === 'cancelling') {
           this.#end(session, cancelledEnd(session, event.end), nowMs, epochMs, effects);
         }
+        return effects;
+      }
+      case 'host-outcome': {
+        const session = this.#sessions.get(event.session);
+        if (session?.phase !== 'running' || session.run !== event.run) return effects; // (ST2)
+        if (event.final && !session.settled) {
+          session.settled = true;
+          this.#versionOf(session.spec.app, session.spec.version).settled++;
+        }
+        decide(session, { ok: true, payload: event.payload ?? NULL_PAYLOAD }, effects);
         return effects;
       }
       case 'cancel': {
@@ -288,6 +314,9 @@ export class SessionTable {
     for (const session of [...version.live]) {
       if (session.phase === 'cancelling') {
         this.#end(session, cancelledEnd(session), nowMs, epochMs, effects);
+      } else if (session.settled) {
+        // It was over, and its caller was told: only the account of it is lost.
+        this.#end(session, settledEnd(session), nowMs, epochMs, effects);
       } else if (session.phase === 'running' || (session.phase === 'waiting' && lost.phase === 'starting')) {
         session.lost++;
         if (session.lost > LOST_RETRIES_MAX) {
@@ -354,6 +383,7 @@ export class SessionTable {
     session.endedAtMs = epochMs;
     this.#sessions.delete(session.id);
     version.live.delete(session);
+    if (session.settled) version.settled--;
     this.#dropTimers(session);
     countEnd(app, nowMs);
     decide(
@@ -446,6 +476,7 @@ export class SessionTable {
         version,
         hostReady: false,
         live: new Set(),
+        settled: 0,
         suspects: new Set(),
         onTrial: new Set(),
         trialSize: 1,
@@ -477,6 +508,11 @@ function run(session: Session, effects: SessionTableEffect[]): void {
 /** A full host turned its first run away, but the session was accepted: it goes there again, and then it is taken. */
 function isRefusal({ run, spec }: Session, { error, counts }: SessionEnd): boolean {
   return run === 1 && spec.detached && error?.code === 'E_QUEUE_FULL' && counts.attempts === 0;
+}
+
+function settledEnd({ outcome }: Session): SessionEnd {
+  const result = outcome?.ok === true ? { result: outcome.payload } : {};
+  return { state: 'completed', ...result, unfired: [], counts: NO_COUNTS, meteredMs: 0 };
 }
 
 function decide(session: Session, outcome: SyncOutcome, effects: SessionTableEffect[]): void {

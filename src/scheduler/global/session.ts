@@ -101,6 +101,8 @@ export class Session {
   /** Why it is cancelled, while it is `cancelling`. */
   cancelError: ErrorData | undefined;
   outcome: SyncOutcome | undefined;
+  /** It is over, and the outcome is known; the host's account of it is still to come. */
+  settled = false;
   outputs: readonly OutputEvent[] = NO_OUTPUTS;
   #outputKeys: Set<string> | undefined;
   outside: OutsideEvent[] | undefined;

@@ -30,7 +30,7 @@ export const START_BACKOFF_MAX_MS = 5_000;
 /** After this many starts in a row that failed, what waits for the pool is told so. */
 export const START_FAILURES_MAX = 5;
 /** Offers of the host per instance that wait in shared memory; the rest keeps its order in the queue. */
-export const OFFERS_PER_INSTANCE = 2;
+export const OFFERS_PER_INSTANCE = 4;
 
 assert(START_BACKOFF_MIN_MS < START_BACKOFF_MAX_MS, 'a back-off grows');
 assert(ENDED_SESSIONS_MAX <= ENDED_INVOCATIONS_MAX, 'each kept session has at least one invocation');

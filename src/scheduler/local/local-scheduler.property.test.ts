@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { Prng } from '../../base/index.ts';
+import { OFFERS_PER_INSTANCE } from './limits.ts';
 import { LocalScheduler, type SchedulerEffect, type SchedulerEvent } from './local-scheduler.ts';
 import type { Invocation } from './session.ts';
 
@@ -119,13 +120,13 @@ test('running sessions go before new ones, then priority, then age', () => {
     for (const effect of scheduler.handle(event, 0)) if (effect.type === 'offer') order.push(effect.invocation);
   };
   // The first fill what is on offer; the rest waits in order.
-  const first = [invocation(9, true), invocation(9, true)];
+  const first = Array.from({ length: OFFERS_PER_INSTANCE }, () => invocation(9, true));
   for (const one of [...first, ...all]) apply({ type: 'waiting', invocation: one });
   for (let i = 0; i < first.length + all.length; i++)
     apply({ type: 'claimed', invocation: order[i] as Invocation, slot: 0 });
   const expected = [all[2], all[4], all[1], all[0], all[3]];
   assert.deepEqual(
-    order.slice(2).map((one) => all.indexOf(one)),
+    order.slice(first.length).map((one) => all.indexOf(one)),
     expected.map((one) => all.indexOf(one as Invocation)),
   );
 });

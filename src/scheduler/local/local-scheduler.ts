@@ -197,6 +197,11 @@ export class LocalScheduler {
     return sum;
   }
 
+  /** What waits in the pool's queue and is not on offer. */
+  backlogOf(pool: string): number {
+    return this.#pool(pool).queue.size;
+  }
+
   get waiting(): number {
     let sum = 0;
     for (const pool of this.#pools.values()) sum += pool.queue.size + pool.offered.size;
