@@ -26,7 +26,7 @@ export default app('faulty', {
     hangs: fn(() => new Promise(() => {}), { timeoutMs: 200 }),
     rejects: fn(async () => { Promise.reject(new Error('nobody listens')); await sleep(300); return 'returned'; }),
     throwsInTimer: fn(async () => { setTimeout(() => { throw new Error('in a timer'); }, 5); await sleep(300); return 'returned'; }),
-    stopsProcess: fn(() => { process.kill(process.pid, 'SIGABRT'); }),
+    stopsProcess: fn(async () => { process.kill(process.pid, 'SIGABRT'); await sleep(10_000); }),
     closesInput: fn(() => { process.stdout.write('x'.repeat(300_000)); process.stdin.destroy(); return 'ok'; }),
     patches: fn(() => { (globalThis as any).setTimeout = undefined; (Array.prototype as any).push = () => { throw new Error('patched'); }; return 'patched'; }, { pool: 'patched' }),
     fans: fn((ctx) => { for (let i = 0; i < 20; i++) ctx.send('work', i); }),

@@ -25,11 +25,15 @@ export function withUserStack(error: ErrorData, folder: string): ErrorData {
 export function userStack(stack: string, folder: string, packageRoot = PACKAGE_ROOT): string {
   const inFolder = `${folder}/`;
   const lines: string[] = [];
+  let usersEnd = -1;
   for (const line of stack.split('\n')) {
     if (!FRAME.test(line)) lines.push(line);
     // The data folder may lie inside the package: what is the app's is looked for first.
-    else if (line.includes(inFolder)) lines.push(line.replace(`file://${inFolder}`, '').replace(inFolder, ''));
-    else if (!line.includes(packageRoot) && !INNER_FRAME.test(line)) lines.push(line);
+    else if (line.includes(inFolder)) {
+      lines.push(line.replace(`file://${inFolder}`, '').replace(inFolder, ''));
+      usersEnd = lines.length;
+    } else if (!line.includes(packageRoot) && !INNER_FRAME.test(line)) lines.push(line);
   }
-  return lines.join('\n');
+  // Below the app's outermost frame is only how it came to be called.
+  return (usersEnd < 0 ? lines : lines.slice(0, usersEnd)).join('\n');
 }
