@@ -7,10 +7,12 @@ import { userStack, withUserStack } from './user-stack.ts';
 const FOLDER = '/data/apps/shop/abc';
 const ROOT = '/opt/antrail/';
 
-test('frames of the app stay, with paths from its folder; ours and those inside Node go', () => {
+test('frames of the app stay, with paths from its folder; ours, those inside Node and all below them go', () => {
   const stack = [
     'RangeError: at most 3',
     'in two lines',
+    '    at JSON.parse (<anonymous>)',
+    '    at readFileSync (node:fs:448:20)',
     `    at pay (${FOLDER}/lib/pay.ts:5:9)`,
     `    at async <anonymous> (${FOLDER}/app.ts:11:24)`,
     `    at file://${FOLDER}/main.mjs:7:1`,
@@ -18,17 +20,16 @@ test('frames of the app stay, with paths from its folder; ours and those inside 
     '    at Runner.#invoke (/opt/antrail/src/executor/guest/runner.ts:381:12)',
     '    at Runner.#begin (file:///opt/antrail/dist/executor/guest/runner.js:365:77)',
     '    at process.processTicksAndRejections (node:internal/process/task_queues:95:5)',
-    '    at JSON.parse (<anonymous>)',
-    '    at readFileSync (node:fs:448:20)',
+    '    at Socket.emit (node:events:524:28)',
   ].join('\n');
   assert.deepEqual(userStack(stack, FOLDER, ROOT).split('\n'), [
     'RangeError: at most 3',
     'in two lines',
+    '    at JSON.parse (<anonymous>)',
+    '    at readFileSync (node:fs:448:20)',
     '    at pay (lib/pay.ts:5:9)',
     '    at async <anonymous> (app.ts:11:24)',
     '    at main.mjs:7:1',
-    '    at JSON.parse (<anonymous>)',
-    '    at readFileSync (node:fs:448:20)',
   ]);
 });
 
