@@ -62,11 +62,13 @@ import {
   LOGS_PER_MESSAGE_MAX,
   PREWARMED_INSTANCES,
   SERVER_REQUESTS_MAX,
+  VALIDATE_MS_MAX,
   WAKE_WORTH_MS,
   WATCH_MS,
 } from './limits.ts';
 import type { HostPorts } from './ports.ts';
 import { EndedSessions, traceOf } from './trace.ts';
+import { Validations } from './validations.ts';
 
 const OUTSIDE = { hi: 0, lo: 0 };
 
@@ -85,7 +87,7 @@ export class Host {
     number,
     (reply: ServerToHost & { type: 'reply' }, blobs: readonly Uint8Array[]) => void
   >();
-  readonly #validations = new Map<number, (error: ErrorData | undefined) => void>();
+  readonly #validations: Validations;
   #tables: AppTables;
   #triggers: TriggersByBucket = {};
   #nextRequest = 1;
@@ -125,14 +127,24 @@ export class Host {
         }),
       onExit: (running, error) => this.#instanceExited(running, withUserStack(error, boot.folder)),
     });
+    this.#validations = new Validations({
+      instances: () => this.#instances.all(),
+      post: (slot, message) => this.#instances.post(slot, message),
+      startInstance: () =>
+        this.#schedule(this.#scheduler.prewarm(this.#entryPool(), 'a value waits to be checked', this.#now())),
+      answer: (requestId, error) =>
+        this.#reply({ type: 'reply', requestId, ...(error === undefined ? {} : { error }) }),
+    });
   }
 
   /** Starts the first instance; `ready` or `load-failed` follows. */
   start(): void {
-    const entryPool =
-      this.#tables.functionByName.get(this.#manifest.entry)?.pool ?? this.#tables.functions[0]?.pool ?? '';
-    this.#schedule(this.#scheduler.prewarm(entryPool, 'first of its pool', this.#now()));
+    this.#schedule(this.#scheduler.prewarm(this.#entryPool(), 'first of its pool', this.#now()));
     this.#sleep();
+  }
+
+  #entryPool(): string {
+    return this.#tables.functionByName.get(this.#manifest.entry)?.pool ?? this.#tables.functions[0]?.pool ?? '';
   }
 
   /** Ends all instances; for who lives in the same process. */
@@ -357,26 +369,12 @@ export class Host {
   #validate(message: ServerToHost & { type: 'validate' }, bytes: Uint8Array): void {
     const { requestId, target } = message;
     const pool = 'function' in target ? this.#tables.functionByName.get(target.function)?.pool : undefined;
-    let chosen: RunningInstance | undefined;
-    for (const running of this.#instances.all()) {
-      if (!running.ready || (pool !== undefined && running.instance.pool !== pool)) continue;
-      if (chosen === undefined || running.actual.length < chosen.actual.length) chosen = running;
-    }
-    if (chosen === undefined) {
-      // Nobody could ask the validator: the invocation itself will.
-      this.#reply({ type: 'reply', requestId });
-      return;
-    }
-    this.#validations.set(requestId, (error) =>
-      this.#reply({ type: 'reply', requestId, ...(error === undefined ? {} : { error }) }),
-    );
-    this.#instances.post(chosen.slot, {
-      type: 'validate',
-      requestId,
+    const question = {
       ...('function' in target ? { function: target.function } : { bucket: target.bucket }),
       contentType: message.payload.contentType,
       bytes: Uint8Array.from(bytes),
-    });
+    };
+    this.#validations.ask(requestId, question, pool, this.#now());
     this.#freeBlob(bytes);
   }
 
@@ -436,6 +434,7 @@ export class Host {
         this.#instances.admit(running);
         this.#schedule(this.#scheduler.handle({ type: 'instance-ready', slot: running.slot }, this.#now()));
         if (!this.#announced) this.#announce(running.instance.pool);
+        this.#validations.instanceReady(this.#now());
         break;
       case 'load-failed':
         if (!this.#announced) {
@@ -446,12 +445,9 @@ export class Host {
       case 'get-object':
         this.#getObject(running, message);
         break;
-      case 'validated': {
-        const take = this.#validations.get(message.requestId);
-        this.#validations.delete(message.requestId);
-        take?.(message.error);
+      case 'validated':
+        this.#validations.answered(message.requestId, message.error);
         break;
-      }
       case 'logs':
         for (const entry of message.entries) this.#log(entry);
         break;
@@ -546,6 +542,7 @@ export class Host {
     this.#slab.sweep(owner, this.#knownPlaces());
     for (const attempt of attempts) this.#noLongerRead(attempt.sessionNo);
     this.#schedule(this.#scheduler.handle({ type: 'instance-gone', slot: running.slot, error }, this.#now()));
+    this.#validations.instanceGone(running.slot, error, attempts.length > 0, this.#now());
     this.#arm();
   }
 
@@ -1051,7 +1048,7 @@ export class Host {
     const scheduler = this.#scheduler.nextTimerMs();
     if (scheduler !== undefined && scheduler < at) at = scheduler;
     if (this.#actualCount > 0) at = Math.min(at, this.#nextDeadlineMs());
-    else if (this.#expectsNews) at = Math.min(at, this.#now() + WATCH_MS);
+    else if (this.#expectsNews || this.#validations.pending) at = Math.min(at, this.#now() + WATCH_MS);
     if (at >= this.#timerAtMs) return;
     this.#cancelTimer?.();
     this.#timerAtMs = at;
@@ -1087,6 +1084,11 @@ export class Host {
     const now = this.#now();
     for (const running of this.#instances.all()) {
       for (const actual of [...running.actual]) this.#checkDeadline(running, actual, now);
+    }
+    for (const slot of this.#validations.overdue(now)) {
+      const running = this.#instances.at(slot);
+      const message = `it did not end within ${VALIDATE_MS_MAX} ms`;
+      if (running !== undefined) this.#instances.terminate(running, { code: 'E_TIMEOUT', message });
     }
     this.#arm();
   }
