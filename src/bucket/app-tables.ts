@@ -13,6 +13,16 @@ export interface FunctionRow {
   readonly memoryMb: number;
   readonly priority: number;
   readonly validates: boolean;
+  /** What is expected of it, else it is executed again. */
+  readonly reruns: readonly RerunRow[];
+}
+
+export interface RerunRow {
+  /** Index of the bucket. */
+  readonly bucket: number;
+  /** Undefined: at least one object of each invocation. */
+  readonly names: readonly string[] | undefined;
+  readonly timeoutMs: number;
 }
 
 export interface TriggerRow {
@@ -52,6 +62,7 @@ export type TriggersByBucket = Readonly<Record<string, Readonly<Record<string, T
 
 /** @param changed triggers of buckets that were changed at run time; they replace the manifest's. */
 export function buildTables(manifest: Manifest, changed: TriggersByBucket = {}, version = 0): AppTables {
+  const names = [INPUT_BUCKET, CALL_BUCKET, OUTPUT_BUCKET, ...Object.keys(manifest.buckets)];
   const functions: FunctionRow[] = Object.entries(manifest.functions).map(([name, spec], index) => {
     const options = spec.options ?? {};
     const durable = spec.kind === 'durable';
@@ -67,10 +78,18 @@ export function buildTables(manifest: Manifest, changed: TriggersByBucket = {}, 
       memoryMb,
       priority: options.priority ?? 0,
       validates: options.input === true,
+      reruns: names.flatMap((bucket, at) =>
+        (Object.hasOwn(manifest.buckets, bucket) ? (manifest.buckets[bucket]?.rerun ?? []) : [])
+          .filter((rule) => rule.source === name)
+          .map((rule) => ({
+            bucket: at,
+            names: rule.expect === 'every-object' ? undefined : rule.expect,
+            timeoutMs: rule.timeoutMs,
+          })),
+      ),
     };
   });
   const functionByName = new Map(functions.map((row) => [row.name, row]));
-  const names = [INPUT_BUCKET, CALL_BUCKET, OUTPUT_BUCKET, ...Object.keys(manifest.buckets)];
   const buckets = names.map((name, index): BucketRow => {
     const declared = Object.hasOwn(manifest.buckets, name) ? manifest.buckets[name] : undefined;
     const on = (Object.hasOwn(changed, name) ? changed[name] : declared?.on) ?? {};
@@ -87,7 +106,7 @@ export function buildTables(manifest: Manifest, changed: TriggersByBucket = {}, 
       index,
       name,
       triggers,
-      inline: triggers.every((row) => row.spec.kind === 'immediate') && (declared?.rerun ?? []).length === 0,
+      inline: triggers.every((row) => row.spec.kind === 'immediate'),
       validates: declared?.schema === true,
     };
   });

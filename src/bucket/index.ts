@@ -7,6 +7,7 @@ export {
   INPUT_BUCKET_INDEX,
   MEMORY_MB_DEFAULT,
   OUTPUT_BUCKET_INDEX,
+  type RerunRow,
   TIMEOUT_MS_DEFAULT,
   type TriggerRow,
   type TriggersByBucket,

@@ -8,6 +8,7 @@ import {
   type AppRegistry,
   appInvalid,
   checkAppName,
+  checkRelease,
   checkTriggerPlacement,
   decodeBundle,
   versionOf,
@@ -48,6 +49,8 @@ export class Deployments {
     const decoded = decodeBundle(body, CHECKS);
     if (decoded.problems !== undefined) throw appInvalid(decoded.problems);
     const { bundle } = decoded;
+    const missing = checkRelease(bundle.manifest);
+    if (missing.length > 0) throw appInvalid(missing);
     const resolved = resolveEnv(bundle.manifest, env);
     const version = versionOf(bundle, resolved);
     const before = this.#registry.current(app)?.version;

@@ -40,6 +40,8 @@ export default app('test', {
     unserialisable: fn(() => ({ a: [{ when: 10n }] })),
     slow: fn(async (ctx) => { await new Promise((r) => ctx.signal.addEventListener('abort', r)); return 'aborted'; }),
     many: fn(async (ctx) => { await sleep(50); return 1; }, { concurrency: 10 }),
+    lookup: fn(async (ctx, [i]) => { const how = i.json(); if (ctx.attempt === 1 && how === 'hang') await new Promise(() => {}); if (how === 'never' || (ctx.attempt === 1 && how === 'forget')) return; ctx.send('found', how); }),
+    found: fn((ctx, [o]) => ctx.output(o.json())),
     tuned: fn((ctx) => ctx.send('tuned', 'x', { name: 'pre-1' })),
   },
   buckets: {
@@ -50,6 +52,7 @@ export default app('test', {
     large: bucket({ on: { go: immediate({ run: 'large' }) } }),
     dyn: bucket({ on: { all: dynamicJoin({ run: 'joined' }) } }),
     batch: bucket({ on: { two: byBatchSize({ size: 2, maxWaitMs: 30, scope: 'session', run: 'late' }) } }),
+    found: bucket({ on: { go: immediate({ run: 'found' }) }, rerun: [{ source: 'lookup', expect: 'every-object', timeoutMs: 40 }] }),
     seen: bucket({}),
     tuned: bucket({ on: { pre: byName({ match: 'pre-', run: 'joined' }), not: byName({ name: 'other', run: 'boom' }) } }),
   },
@@ -182,6 +185,25 @@ test('getObject reads what the same invocation sent, and says what is missing', 
     }
   };
   assert.equal((await host.run('missing')).result, 'E_OBJECT_UNKNOWN');
+});
+
+for (const how of ['hang', 'forget'] as const) {
+  test(`a source that is found to ${how} its object is executed again, and fires once`, async () => {
+    const { message, outputs } = await host.run('lookup', how);
+    assert.equal(message.state, 'completed', JSON.stringify(message.error));
+    assert.equal(outputs.length, 1);
+    assert.equal(message.counts.attempts, 3);
+    assert.equal(message.counts.firings, 1);
+  });
+}
+
+test('a source that never sends its object fails after its re-executions', async () => {
+  const { message } = await host.run('lookup', 'never');
+  assert.equal(message.error?.code, 'E_TIMEOUT');
+  assert.match(
+    message.error?.message ?? '',
+    /lookup did not send what bucket found expects within 40 ms, in 6 attempts/,
+  );
 });
 
 test('byName fires for its prefix only', async () => {

@@ -2,6 +2,11 @@ import { assert } from '../../base/index.ts';
 
 /** How often an attempt whose instance was lost is tried again, whatever `retries` says (interface.md 5). */
 export const LOST_RETRIES_MAX = 3;
+/** How often a source whose bucket's `rerun` rule was missed is executed again (interface.md 5). */
+export const RERUN_ATTEMPTS_MAX = 5;
+/** Pause before that: doubles from the first to the second. */
+export const RERUN_BACKOFF_MIN_MS = 5;
+export const RERUN_BACKOFF_MAX_MS = 5_000;
 /** Names of ended sessions whose trace is kept for `antrail trace`; the oldest goes first. */
 export const ENDED_SESSIONS_MAX = 2_000;
 /** Invocations of those sessions, all together. */

@@ -30,6 +30,7 @@ import {
   firingId,
   nameOf,
   objectFiringId,
+  type RerunRow,
   type StoredObject,
   sizeOf,
   type TriggerRow,
@@ -49,6 +50,9 @@ import {
   FAILURES_MAX,
   IDLE_TIMEOUT_MS_DEFAULT,
   LOST_RETRIES_MAX,
+  RERUN_ATTEMPTS_MAX,
+  RERUN_BACKOFF_MAX_MS,
+  RERUN_BACKOFF_MIN_MS,
   SESSION_OBJECTS_MAX,
 } from './limits.ts';
 import { addInvocation, findInvocation, type Invocation, invocationsOf, type Session } from './session.ts';
@@ -59,6 +63,7 @@ const HOST_NO_MAX = 0x7fff_ffff;
 
 type Due =
   | { readonly kind: 'retry'; readonly invocation: Invocation; readonly fence: number }
+  | { readonly kind: 'rerun'; readonly invocation: Invocation; readonly fence: number; readonly rule: RerunRow }
   | { readonly kind: 'trigger'; readonly session: Session; readonly key: number }
   | { readonly kind: 'idle'; readonly session: Session };
 
@@ -327,6 +332,8 @@ export class SessionMachine {
       attempts: 0,
       failures: 0,
       losses: 0,
+      reruns: 0,
+      missed: undefined,
       queuedAtMs: this.#now.monotonicMs,
       startedAtMs: 0,
       hostEvaluates: false,
@@ -390,6 +397,10 @@ export class SessionMachine {
       endedAtMs: 0,
       outcome: 'running',
     });
+    // From the attempt's start, not from queuing (interface.md, rerun).
+    for (const rule of invocation.row.reruns) {
+      this.#timers.add(event.atMs + rule.timeoutMs, { kind: 'rerun', invocation, fence: invocation.fence, rule });
+    }
   }
 
   #attemptEnded(event: SessionEvent & { type: 'attempt-ended' }): void {
@@ -420,7 +431,46 @@ export class SessionMachine {
         this.#effects.push({ type: 'discard', object: event.result });
       }
     }
+    this.#endUnlessMissed(invocation);
+  }
+
+  /** It returned. If a rule misses something of it, it gets another attempt when the rule's time is over. */
+  #endUnlessMissed(invocation: Invocation): void {
+    for (const rule of invocation.row.reruns) {
+      if (isMet(invocation, rule)) continue;
+      invocation.missed = rule;
+      this.#again(invocation, rule, invocation.startedAtMs + rule.timeoutMs);
+      return;
+    }
     this.#endInvocation(invocation, 'ok');
+  }
+
+  /** The rule was missed by an attempt that still runs, or will have been at `atMs`. */
+  #again(invocation: Invocation, rule: RerunRow, atMs: number): void {
+    const { session, row } = invocation;
+    if (invocation.reruns >= RERUN_ATTEMPTS_MAX) {
+      const bucket = session.tables.buckets[rule.bucket]?.name ?? '';
+      this.#failForGood(invocation, {
+        code: 'E_TIMEOUT',
+        message: `${row.name} did not send what bucket ${bucket} expects within ${rule.timeoutMs} ms, in ${invocation.reruns + 1} attempts`,
+      });
+      return;
+    }
+    invocation.reruns++;
+    const base = Math.min(RERUN_BACKOFF_MAX_MS, RERUN_BACKOFF_MIN_MS * 2 ** (invocation.reruns - 1));
+    const pause = base * (1 + BACKOFF_JITTER * this.#ports.random.float());
+    this.#retryAt(invocation, Math.max(atMs, this.#now.monotonicMs) + pause);
+  }
+
+  #ruleTime(invocation: Invocation, fence: number, rule: RerunRow): void {
+    if (invocation.place !== 'running' || invocation.fence !== fence || isMet(invocation, rule)) return;
+    const error: ErrorData = {
+      code: 'E_TIMEOUT',
+      message: `overtaken: a rerun rule of ${rule.timeoutMs} ms was missed`,
+    };
+    this.#effects.push({ type: 'abort', invocation, fence, slot: invocation.slot, error });
+    this.#leave(invocation, this.#now.monotonicMs, 'timeout');
+    this.#again(invocation, rule, this.#now.monotonicMs);
   }
 
   /** The attempt is over, whatever comes next for its invocation. */
@@ -833,7 +883,13 @@ export class SessionMachine {
       if (due === undefined) return;
       if (due.kind === 'retry') {
         const { invocation } = due;
-        if (invocation.place === 'backoff' && invocation.fence === due.fence) this.#enqueue(invocation);
+        if (invocation.place !== 'backoff' || invocation.fence !== due.fence) continue;
+        const { missed } = invocation;
+        invocation.missed = undefined;
+        if (missed !== undefined && isMet(invocation, missed)) this.#endInvocation(invocation, 'ok');
+        else this.#enqueue(invocation);
+      } else if (due.kind === 'rerun') {
+        if (due.invocation.session.state === 'running') this.#ruleTime(due.invocation, due.fence, due.rule);
       } else if (due.session.state !== 'running') {
         // Nothing: the session ended in the meantime.
       } else if (due.kind === 'idle') {
@@ -919,6 +975,12 @@ export class SessionMachine {
     this.#byNo.delete(session.no);
     this.#effects.push({ type: 'release', session });
   }
+}
+
+function isMet(invocation: Invocation, rule: RerunRow): boolean {
+  if (rule.names === undefined) return invocation.out.some((object) => object.bucket === rule.bucket);
+  const named = invocation.session.named.get(rule.bucket);
+  return rule.names.every((name) => named?.has(name) === true);
 }
 
 function keyOf(bucket: BucketRow, trigger: TriggerRow): number {

@@ -1,7 +1,7 @@
 // Records of a running session. Owned and changed by SessionMachine alone; others read.
 
 import type { ErrorData, Hash64 } from '../../base/index.ts';
-import type { AppTables, FunctionRow, StoredObject } from '../../bucket/index.ts';
+import type { AppTables, FunctionRow, RerunRow, StoredObject } from '../../bucket/index.ts';
 import type { AttemptOutcome, StartKind } from '../../protocol/index.ts';
 import type { TriggerMachine } from '../../trigger/index.ts';
 
@@ -43,6 +43,10 @@ export interface Invocation {
   attempts: number;
   failures: number;
   losses: number;
+  /** Further executions because of a `rerun` rule. */
+  reruns: number;
+  /** It returned, but a rule still misses something: it is executed again unless that has come when its time is over. */
+  missed: RerunRow | undefined;
   queuedAtMs: number;
   startedAtMs: number;
   /** Successors are made by the host: a re-execution, or a suspect. */
