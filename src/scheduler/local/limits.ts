@@ -23,6 +23,10 @@ export const IDLE_TIMEOUT_MS_DEFAULT = 600_000;
 export const BACKOFF_JITTER = 0.5;
 /** A handler that was aborted has this long to return before its instance is replaced. */
 export const ABORT_GRACE_MS = 500;
+/** With the limit of instances reached: how often a pool that waits looks for one that another pool could give up. */
+export const ROOM_RETRY_MS = 50;
+/** A pool without any instance waits so long for busy ones of others to come free before the oldest of them has to go. */
+export const ROTATE_AFTER_MS = 500;
 /** Work waits this long for an instance that is about to be free before another one is started. */
 export const START_AFTER_MS = 5;
 /** Instances of a pool that stay when nothing runs. */
@@ -38,4 +42,5 @@ export const START_FAILURES_MAX = 5;
 export const OFFERS_PER_INSTANCE = 4;
 
 assert(START_BACKOFF_MIN_MS < START_BACKOFF_MAX_MS, 'a back-off grows');
+assert(ROOM_RETRY_MS < ROTATE_AFTER_MS, 'it is looked for room before somebody has to go');
 assert(ENDED_SESSIONS_MAX <= ENDED_INVOCATIONS_MAX, 'each kept session has at least one invocation');

@@ -159,3 +159,63 @@ test('an instance that dies while it starts is tried again after a back-off, and
   assert.equal(broken, 1);
   assert.ok(starts >= 5);
 });
+
+test('every pool with work gets its turn, however few instances there may be', () => {
+  fc.assert(
+    fc.property(
+      fc.nat(),
+      fc.integer({ min: 1, max: 3 }),
+      fc.array(fc.nat(5), { minLength: 1, maxLength: 40 }),
+      (seed, instancesMax, work) => {
+        const random = new Prng(seed);
+        const pools = ['p0', 'p1', 'p2', 'p3', 'p4', 'p5'];
+        const scheduler = new LocalScheduler({ instancesMax, pools }, random);
+        const offered = new Set<Invocation>();
+        const done = new Set<Invocation>();
+        /** The first pool never runs out of work: there is always one more. */
+        const endless = () => ({ ...invocation(0, true), row: { pool: 'p0', priority: 0 } }) as unknown as Invocation;
+        const runs: { invocation: Invocation; slot: number; endMs: number }[] = [];
+        let now = 0;
+        const apply = (event: SchedulerEvent) => {
+          for (const effect of scheduler.handle(event, now))
+            if (effect.type === 'offer') offered.add(effect.invocation);
+          scheduler.checkInvariants();
+        };
+        const wanted = work.map(
+          (n) => ({ ...invocation(n, true), row: { pool: `p${n}`, priority: 0 } }) as unknown as Invocation,
+        );
+        for (const one of wanted) apply({ type: 'waiting', invocation: one });
+        for (let i = 0; i < 4; i++) apply({ type: 'waiting', invocation: endless() });
+        for (let step = 0; step < 40_000 && wanted.some((one) => !done.has(one)); step++) {
+          now += 5;
+          apply({ type: 'time-passed' });
+          for (const run of runs.filter(({ endMs }) => endMs <= now)) {
+            runs.splice(runs.indexOf(run), 1);
+            apply({ type: 'attempt-over', slot: run.slot });
+            if (run.invocation.row.pool === 'p0') apply({ type: 'waiting', invocation: endless() });
+          }
+          for (const instance of [...scheduler.instances()]) {
+            const free = !runs.some(({ slot }) => slot === instance.slot);
+            if (instance.state === 'starting' && random.int(4) === 0)
+              apply({ type: 'instance-ready', slot: instance.slot });
+            else if (instance.state === 'draining' && free) {
+              apply({ type: 'instance-gone', slot: instance.slot, error: undefined });
+            } else if (instance.state === 'idle' || (instance.state === 'busy' && free)) {
+              const one = [...offered].find(({ row }) => row.pool === instance.pool);
+              if (one === undefined) continue;
+              offered.delete(one);
+              done.add(one);
+              runs.push({ invocation: one, slot: instance.slot, endMs: now + 1 + random.int(30) });
+              apply({ type: 'claimed', invocation: one, slot: instance.slot });
+            }
+          }
+        }
+        assert.deepEqual(
+          wanted.filter((one) => !done.has(one)).map(({ row }) => row.pool),
+          [],
+        );
+      },
+    ),
+    { numRuns: 40 },
+  );
+});

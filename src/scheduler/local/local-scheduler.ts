@@ -7,6 +7,8 @@
 // LS2. Nothing is bound to an instance before it is claimed: whatever is free first takes the oldest (design 2.3).
 // LS3. Instances never exceed the limit; each start and each retirement says why.
 // LS4. An instance that dies while it starts is started again after a back-off, and never blocks what others can run.
+// LS5. At the limit a pool gives up instances for one that has work and none, or far fewer: idle ones at once, busy ones
+//      when their attempts have ended. So every pool with work gets its turn, however many pools there are.
 
 import { assert, type ErrorData, type Prng, unreachable } from '../../base/index.ts';
 import {
@@ -14,6 +16,8 @@ import {
   KEEP_ALIVE_MS,
   OFFERS_PER_INSTANCE,
   RESERVE_INSTANCES,
+  ROOM_RETRY_MS,
+  ROTATE_AFTER_MS,
   START_AFTER_MS,
   START_BACKOFF_MAX_MS,
   START_BACKOFF_MIN_MS,
@@ -75,6 +79,8 @@ interface Pool {
   waitsSinceMs: number;
   startFailures: number;
   startNotBeforeMs: number;
+  /** It looked for room in vain: not again before. */
+  roomNotBeforeMs: number;
 }
 
 export interface LocalSchedulerOptions {
@@ -107,6 +113,7 @@ export class LocalScheduler {
         waitsSinceMs: -1,
         startFailures: 0,
         startNotBeforeMs: 0,
+        roomNotBeforeMs: 0,
       });
     }
   }
@@ -225,7 +232,8 @@ export class LocalScheduler {
     };
     for (const pool of this.#pools.values()) {
       if (pool.waitsSinceMs >= 0 && this.#mayStart(pool)) {
-        earlier(Math.max(pool.waitsSinceMs + START_AFTER_MS, pool.startNotBeforeMs));
+        const room = this.#isFull ? pool.roomNotBeforeMs : 0;
+        earlier(Math.max(pool.waitsSinceMs + START_AFTER_MS, pool.startNotBeforeMs, room));
       }
       if (pool.instances.size > RESERVE_INSTANCES) {
         for (const instance of pool.instances) {
@@ -270,7 +278,8 @@ export class LocalScheduler {
     if (pool.waitsSinceMs < 0) pool.waitsSinceMs = this.#nowMs;
     // Without any instance there is nothing to wait for.
     if (pool.instances.size === 0 && this.#nowMs >= pool.startNotBeforeMs) {
-      this.#startInstance(pool, 'first work of its pool');
+      if (this.#isFull) this.#makeRoom(pool);
+      else this.#startInstance(pool, 'first work of its pool');
     }
   }
 
@@ -280,21 +289,64 @@ export class LocalScheduler {
     if (offers > 0) this.#wait(pool);
   }
 
+  get #isFull(): boolean {
+    return this.#instanceCount >= this.#options.instancesMax;
+  }
+
   #mayStart(pool: Pool): boolean {
-    return this.#instanceCount < this.#options.instancesMax && starting(pool) < Math.max(1, waiting(pool));
+    return starting(pool) < Math.max(1, waiting(pool));
+  }
+
+  /** Pools in which something waits: those with the fewest instances first, then the longest wait. */
+  #inNeed(): Pool[] {
+    const pools = [...this.#pools.values()].filter((pool) => pool.waitsSinceMs >= 0);
+    return pools.sort((a, b) => a.instances.size - b.instances.size || a.waitsSinceMs - b.waitsSinceMs);
+  }
+
+  /** (LS5) */
+  #makeRoom(pool: Pool): void {
+    if (this.#nowMs < pool.roomNotBeforeMs) return;
+    pool.roomNotBeforeMs = this.#nowMs + ROOM_RETRY_MS;
+    let idlest: Instance | undefined;
+    let richest: Pool | undefined;
+    let oldest: Instance | undefined;
+    for (const other of this.#pools.values()) {
+      if (other === pool) continue;
+      let size = 0;
+      for (const instance of other.instances) {
+        if (instance.state === 'draining') return; // there is room soon
+        if (instance.state === 'starting') continue;
+        size++;
+        if (oldest === undefined || instance.startedAtMs < oldest.startedAtMs) oldest = instance;
+        if (instance.state !== 'idle' || waiting(other) > 0) continue;
+        if (pool.instances.size > 0 && other.instances.size <= RESERVE_INSTANCES) continue;
+        if (idlest === undefined || instance.idleSinceMs < idlest.idleSinceMs) idlest = instance;
+      }
+      if (size >= pool.instances.size + 2 && size > (richest?.instances.size ?? 0)) richest = other;
+    }
+    const waited = this.#nowMs - pool.waitsSinceMs >= ROTATE_AFTER_MS;
+    const given =
+      idlest ??
+      (richest !== undefined && (pool.instances.size === 0 || waited) ? firstOf(richest) : undefined) ??
+      (pool.instances.size === 0 && waited ? oldest : undefined);
+    if (given === undefined) return;
+    given.state = 'draining';
+    this.#effects.push({ type: 'retire', instance: given, why: `pool ${pool.name} had work and too few instances` });
   }
 
   #timePassed(): void {
-    for (const pool of this.#pools.values()) {
-      if (
-        pool.waitsSinceMs >= 0 &&
-        this.#nowMs >= Math.max(pool.waitsSinceMs + START_AFTER_MS, pool.startNotBeforeMs) &&
-        this.#mayStart(pool)
-      ) {
-        const count = waiting(pool);
-        this.#startInstance(pool, `${count} waited ${START_AFTER_MS} ms and no instance was free`);
-        pool.waitsSinceMs = this.#nowMs;
+    for (const pool of this.#inNeed()) {
+      const dueMs = Math.max(pool.waitsSinceMs + START_AFTER_MS, pool.startNotBeforeMs);
+      if (this.#nowMs < dueMs || !this.#mayStart(pool)) continue;
+      if (this.#isFull) {
+        this.#makeRoom(pool);
+        continue;
       }
+      const count = waiting(pool);
+      this.#startInstance(pool, `${count} waited ${START_AFTER_MS} ms and no instance was free`);
+      pool.waitsSinceMs = this.#nowMs;
+    }
+    for (const pool of this.#pools.values()) {
       if (pool.instances.size <= RESERVE_INSTANCES) continue;
       for (const instance of pool.instances) {
         if (pool.instances.size <= RESERVE_INSTANCES) break;
@@ -307,7 +359,7 @@ export class LocalScheduler {
   }
 
   #startInstance(pool: Pool, whyStarted: string): void {
-    if (this.#instanceCount >= this.#options.instancesMax) return;
+    if (this.#isFull) return;
     let slot = this.#bySlot.indexOf(undefined);
     if (slot < 0) slot = this.#bySlot.length;
     const instance: Instance = {
@@ -360,6 +412,11 @@ export class LocalScheduler {
         });
       }
     }
+    // Whoever has none comes before the pool that gave this one up.
+    for (const other of this.#inNeed()) {
+      if (this.#isFull || other.instances.size > 0) break;
+      if (this.#nowMs >= other.startNotBeforeMs) this.#startInstance(other, 'first work of its pool');
+    }
     this.#feed(pool);
   }
 
@@ -373,6 +430,16 @@ export class LocalScheduler {
 function idle(pool: Pool): boolean {
   for (const instance of pool.instances) if (instance.state === 'idle') return true;
   return false;
+}
+
+/** An instance that could be given up: one that runs nothing if there is one. */
+function firstOf(pool: Pool): Instance | undefined {
+  let found: Instance | undefined;
+  for (const instance of pool.instances) {
+    if (instance.state === 'idle') return instance;
+    if (instance.state === 'busy') found ??= instance;
+  }
+  return found;
 }
 
 function starting(pool: Pool): number {
