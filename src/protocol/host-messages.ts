@@ -122,6 +122,8 @@ export type HostToServer =
       readonly session: string;
       readonly run: number;
       readonly final: boolean;
+      /** How long the instance was busy with it, ms. */
+      readonly busyMs: number;
       readonly payload?: PayloadHeader;
     }
   | { readonly type: 'session-output'; readonly session: string; readonly run: number; readonly object: ObjectHeader }

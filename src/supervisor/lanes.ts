@@ -1,20 +1,20 @@
 // Connections of a host's instances: a session that is given to an idle instance itself saves the way over the host.
 //
-// LN1. A lane has at most one session at a time: what an instance does is known here only as far as it was given here.
+// LN1. A lane has one session at a time, or up to LANE_DEPTH_MAX of functions that take so little time that waking another
+//      instance would cost more than waiting for this one. An instance that is not free hands what it gets to its host.
 // LN2. When a lane ends, its session is given to the host, which ignores it if it has heard of it (session-start, `run`).
 // LN3. A lane's session is watched: the host is told to look after LANE_WATCH_MS, since the instance may not tell it.
 
 import type { MonotonicMs } from '../base/index.ts';
 import type { CancelTimer, Channel, Clock, Timers } from '../platform/index.ts';
 import type { ServerToHost } from '../protocol/index.ts';
-import { LANE_WATCH_MS, LANES_MAX } from './limits.ts';
+import { LANE_DEPTH_MAX, LANE_WATCH_MS, LANE_WEIGHT, LANE_WORTH_MS, LANES_MAX } from './limits.ts';
 
 interface Lane {
   readonly channel: Channel;
   readonly functions: ReadonlySet<string>;
-  session: string | undefined;
-  /** How to give the session to the host instead. */
-  giveToHost: (() => void) | undefined;
+  /** What it has, oldest first, and how to give it to the host instead. */
+  readonly sessions: Map<string, { readonly function: string; readonly giveToHost: () => void }>;
 }
 
 export interface LanePorts {
@@ -27,6 +27,8 @@ export class Lanes {
   readonly #flush: () => void;
   readonly #lanes = new Set<Lane>();
   readonly #bySession = new Map<string, Lane>();
+  /** Estimated time that an instance is busy with one session of a function, ms. */
+  readonly #busyMs = new Map<string, number>();
   #watch: CancelTimer | undefined;
 
   /** @param flush tells the host to read what its instances told. */
@@ -40,20 +42,16 @@ export class Lanes {
       channel.close();
       return;
     }
-    const lane: Lane = { channel, functions: new Set(functions), session: undefined, giveToHost: undefined };
+    const lane: Lane = { channel, functions: new Set(functions), sessions: new Map() };
     this.#lanes.add(lane);
     channel.onClose(() => {
       this.#lanes.delete(lane);
-      const { session, giveToHost } = lane;
-      if (session === undefined) return;
-      this.#bySession.delete(session);
-      giveToHost?.();
+      for (const [session, { giveToHost }] of lane.sessions) {
+        this.#bySession.delete(session);
+        giveToHost();
+      }
+      lane.sessions.clear();
     });
-  }
-
-  /** Sessions that lanes have now. */
-  get busy(): number {
-    return this.#bySession.size;
   }
 
   /** @returns false when no lane of the function's pool is free: then the host gets it. */
@@ -63,16 +61,34 @@ export class Lanes {
     blobs: readonly Uint8Array[],
     giveToHost: () => void,
   ): boolean {
+    const lane = this.#choose(functionName);
+    if (lane === undefined) return false;
+    lane.sessions.set(message.session, { function: functionName, giveToHost });
+    this.#bySession.set(message.session, lane);
+    lane.channel.send(message, blobs);
+    this.#watch ??= this.#setWatch();
+    return true;
+  }
+
+  /** One that is at work and will soon have time, else one that has nothing to do. */
+  #choose(functionName: string): Lane | undefined {
+    const busyMs = this.#busyMs.get(functionName);
+    const depth = busyMs === undefined ? 1 : Math.min(LANE_DEPTH_MAX, Math.max(1, Math.floor(LANE_WORTH_MS / busyMs)));
+    let idle: Lane | undefined;
     for (const lane of this.#lanes) {
-      if (lane.session !== undefined || !lane.functions.has(functionName)) continue;
-      lane.session = message.session;
-      lane.giveToHost = giveToHost;
-      this.#bySession.set(message.session, lane);
-      lane.channel.send(message, blobs);
-      this.#watch ??= this.#setWatch();
-      return true;
+      if (!lane.functions.has(functionName)) continue;
+      if (lane.sessions.size === 0) idle ??= lane;
+      else if (lane.sessions.size < depth) return lane;
     }
-    return false;
+    return idle;
+  }
+
+  /** An instance was busy for so long with a session. */
+  learn(session: string, ms: number): void {
+    const name = this.#bySession.get(session)?.sessions.get(session)?.function;
+    if (name === undefined) return;
+    const old = this.#busyMs.get(name) ?? ms;
+    this.#busyMs.set(name, old + LANE_WEIGHT * (ms - old));
   }
 
   /** The session is over, or in the host's hands for good. */
@@ -80,15 +96,14 @@ export class Lanes {
     const lane = this.#bySession.get(session);
     if (lane === undefined) return;
     this.#bySession.delete(session);
-    lane.session = undefined;
-    lane.giveToHost = undefined;
+    lane.sessions.delete(session);
   }
 
   close(): void {
     this.#watch?.();
     this.#watch = undefined;
     for (const lane of this.#lanes) {
-      lane.session = undefined;
+      lane.sessions.clear();
       lane.channel.close();
     }
     this.#bySession.clear();

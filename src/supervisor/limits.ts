@@ -23,3 +23,9 @@ assert(HELLO_MS_MAX < START_MS_MAX, 'a host says hello before it is ready');
 export const LANE_WATCH_MS = 100;
 /** Connections of one host's instances; it has no more instances than that. */
 export const LANES_MAX = 64;
+/** Sessions that one instance has at once at the most. */
+export const LANE_DEPTH_MAX = 16;
+/** As much work may wait for an instance: waking another one takes about as long. */
+export const LANE_WORTH_MS = 0.4;
+/** Weight of the newest sample in the estimate of a function's time. */
+export const LANE_WEIGHT = 0.05;

@@ -17,6 +17,7 @@ interface Known {
   /** Invocations of it that have not ended. */
   live: number;
   result: StoredObject | undefined;
+  readonly begunAtMs: number;
 }
 
 export class DirectReplies {
@@ -29,9 +30,15 @@ export class DirectReplies {
     if (send === undefined) this.#known.clear();
   }
 
-  begun(ticket: Ticket): void {
+  begun(ticket: Ticket, nowMs: number): void {
     if (!ticket.direct || this.#send === undefined) return;
-    this.#known.set(ticket.sessionNo, { session: ticket.session, run: ticket.run, live: 1, result: undefined });
+    this.#known.set(ticket.sessionNo, {
+      session: ticket.session,
+      run: ticket.run,
+      live: 1,
+      result: undefined,
+      begunAtMs: nowMs,
+    });
   }
 
   /** A successor is kept here. */
@@ -46,15 +53,15 @@ export class DirectReplies {
   }
 
   /** An output: the first one is the outcome. Afterwards the session is the host's. */
-  output(sessionNo: number, object: StoredObject): void {
+  output(sessionNo: number, object: StoredObject, nowMs: number): void {
     const known = this.#known.get(sessionNo);
     if (known === undefined) return;
     this.#known.delete(sessionNo);
-    if (object.name === undefined) this.#answer(known, object, false);
+    if (object.name === undefined) this.#answer(known, object, false, nowMs);
   }
 
   /** @returns whether the outcome was sent: the host needs no haste. */
-  ended(ticket: Ticket, failed: boolean, result: StoredObject | undefined): boolean {
+  ended(ticket: Ticket, failed: boolean, result: StoredObject | undefined, nowMs: number): boolean {
     const known = this.#known.get(ticket.sessionNo);
     if (known === undefined) return false;
     if (ticket.wantsResult) known.result = result;
@@ -62,10 +69,10 @@ export class DirectReplies {
     if (failed) return false;
     // Not told in haste either: it goes on here.
     if (known.live > 0) return true;
-    return this.#answer(known, known.result, true);
+    return this.#answer(known, known.result, true, nowMs);
   }
 
-  #answer(known: Known, object: StoredObject | undefined, final: boolean): boolean {
+  #answer(known: Known, object: StoredObject | undefined, final: boolean, nowMs: number): boolean {
     const content = object?.content;
     let bytes: Uint8Array | undefined;
     if (typeof content === 'string') bytes = Buffer.from(content);
@@ -79,6 +86,7 @@ export class DirectReplies {
         session,
         run,
         final,
+        busyMs: nowMs - known.begunAtMs,
         ...(object === undefined || bytes === undefined
           ? {}
           : { payload: { contentType: object.contentType, size: bytes.length } }),

@@ -192,7 +192,13 @@ export class Runner {
     }
     const now = this.#ports.monotonicMs();
     const ticket = laneTicket(message, blobs, row, sessionNo, this.tables.version, now);
-    const free = this.#running.size === 0 && this.#successors.first === undefined && !this.#retiring && !this.#pumping;
+    // Older offers first; if even older work waits in the host, this one waits there too.
+    if (this.#tickets.readyCount > 0 || this.#successors.first !== undefined) this.#pump();
+    const free =
+      this.#running.size === 0 &&
+      this.#successors.first === undefined &&
+      this.#tickets.backlog === 0 &&
+      !this.#retiring;
     writeLane(this.#reporter.ring, ticket, message.priority, !free);
     this.#reporter.told(now, !free);
     if (!free) {
@@ -358,7 +364,7 @@ export class Runner {
     const now = this.#ports.monotonicMs();
     writeStarted(this.#reporter.ring, attempt, start, now);
     if (slot >= 0) this.#tickets.done(slot);
-    if (ticket.direct) this.#direct.begun(ticket);
+    if (ticket.direct) this.#direct.begun(ticket, now);
     this.#reporter.told(now, false);
     this.#running.add(attempt);
     try {
@@ -408,7 +414,7 @@ export class Runner {
     this.#contents.freeUnsent(attempt);
     this.#successors.learn(attempt, now);
     writeEnded(this.#reporter.ring, attempt, now, error, result);
-    const answered = this.#direct.ended(ticket, error !== undefined || attempt.aborted !== undefined, result);
+    const answered = this.#direct.ended(ticket, error !== undefined || attempt.aborted !== undefined, result, now);
     this.#reporter.told(now, !answered);
   }
 
@@ -495,7 +501,7 @@ export class Runner {
     writeSent(this.#reporter.ring, attempt, object, flags, now, firings);
     this.#reporter.told(now, firings === undefined);
     if (firings === undefined) {
-      if (flags.output) this.#direct.output(attempt.sessionNo, object);
+      if (flags.output) this.#direct.output(attempt.sessionNo, object, now);
       else this.#direct.shared(attempt.sessionNo);
     } else if (firings.length > 0) {
       this.#successors.add(attempt, object, firings, now);

@@ -209,15 +209,14 @@ export class Coordinator {
   }
 
   /**
-   * A small synchronous session goes straight to an instance when all that the app does now is on such connections: then
-   * a free one is an idle instance. If it is not idle after all, it hands the session to its host.
+   * A small synchronous session goes straight to an instance that has nothing else from here, or has time for it soon. If
+   * that one is not free after all, or older work waits in its host, it hands the session to the host.
    */
   #giveToLane(link: HostLink, session: Session, message: SessionStart, blobs: readonly Uint8Array[]): boolean {
     const { spec } = session;
     const entry = spec.entries[0];
     if (spec.durable || spec.detached || spec.entries.length !== 1 || entry === undefined) return false;
     if (session.outside !== undefined || session.inputBytes > LANE_INPUT_BYTES_MAX) return false;
-    if (this.table.openOf(spec.app, spec.version) !== link.lanes.busy + 1) return false;
     const giveToHost = () => {
       if (session.phase === 'running' && session.run === message.run) link.send(message, blobs);
     };
@@ -448,7 +447,9 @@ export class Coordinator {
           final,
           payload: payload === undefined ? undefined : { contentType: payload.contentType, bytes },
         });
-        if (final) this.linkOf(app, version)?.lanes.done(session);
+        const lanes = this.linkOf(app, version)?.lanes;
+        lanes?.learn(session, message.busyMs);
+        if (final) lanes?.done(session);
         return;
       }
       case 'session-output': {

@@ -73,7 +73,7 @@ type Start = Extract<ServerToHost, { type: 'session-start' }>;
 /** A host in the test's hands. */
 export class HandHost implements HostLink {
   readonly messages: ServerToHost[] = [];
-  readonly lanes = { busy: 0, give: () => false, done: () => {} };
+  readonly lanes = { give: () => false, learn: () => {}, done: () => {} };
   readonly requests: HostRequest[] = [];
   dead = false;
   answer: (request: HostRequest) => Promise<Partial<Extract<HostToServer, { type: 'reply' }>>> = async () => ({});

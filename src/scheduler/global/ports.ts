@@ -24,9 +24,8 @@ export type HostRequest = WithoutId<Exclude<ServerToHost, { type: 'reply' }>>;
 
 /** A connection to a ready app host. */
 export interface HostLink {
-  /** Connections of its instances, one session each at a time. */
+  /** Connections of its instances. */
   readonly lanes: {
-    readonly busy: number;
     /** False: none is free. `giveToHost` is called when the connection ends before `done`. */
     give(
       functionName: string,
@@ -34,6 +33,7 @@ export interface HostLink {
       blobs: readonly Uint8Array[],
       giveToHost: () => void,
     ): boolean;
+    learn(session: string, ms: number): void;
     done(session: string): void;
   };
   send(message: ServerToHost, blobs?: readonly Uint8Array[]): void;

@@ -79,8 +79,6 @@ interface VersionState {
   readonly version: string;
   hostReady: boolean;
   readonly live: Set<Session>;
-  /** How many of them are over but for the host's account. */
-  settled: number;
   /** Waiting for their trial, longest first. */
   readonly suspects: Set<Session>;
   /** Suspects that run and whose host has not proved to outlive them. */
@@ -136,12 +134,6 @@ export class SessionTable {
 
   usedBy(app: string, version: string): number {
     return this.#apps.get(app)?.versions.get(version)?.live.size ?? 0;
-  }
-
-  /** Sessions of the version whose outcome is not known yet. */
-  openOf(app: string, version: string): number {
-    const state = this.#apps.get(app)?.versions.get(version);
-    return state === undefined ? 0 : state.live.size - state.settled;
   }
 
   isHostReady(app: string, version: string): boolean {
@@ -223,10 +215,7 @@ export class SessionTable {
       case 'host-outcome': {
         const session = this.#sessions.get(event.session);
         if (session?.phase !== 'running' || session.run !== event.run) return effects; // (ST2)
-        if (event.final && !session.settled) {
-          session.settled = true;
-          this.#versionOf(session.spec.app, session.spec.version).settled++;
-        }
+        if (event.final) session.settled = true;
         decide(session, { ok: true, payload: event.payload ?? NULL_PAYLOAD }, effects);
         return effects;
       }
@@ -383,7 +372,6 @@ export class SessionTable {
     session.endedAtMs = epochMs;
     this.#sessions.delete(session.id);
     version.live.delete(session);
-    if (session.settled) version.settled--;
     this.#dropTimers(session);
     countEnd(app, nowMs);
     decide(
@@ -476,7 +464,6 @@ export class SessionTable {
         version,
         hostReady: false,
         live: new Set(),
-        settled: 0,
         suspects: new Set(),
         onTrial: new Set(),
         trialSize: 1,
