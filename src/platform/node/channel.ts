@@ -12,6 +12,9 @@ const SOCKET_PATH_BYTES_MAX = 103;
 /** Above this the channel stops reading, because every message read may ask for more to be written. */
 const UNSENT_BYTES_MAX = 64 * 1024 * 1024;
 
+/** Frames of one turn are copied together up to this: a write for each costs more than the copy. */
+const COALESCED_BYTES_MAX = 64 * 1024;
+
 export interface ChannelOptions {
   /** Sum of the blobs of one frame. */
   readonly blobBytesMax: number;
@@ -76,6 +79,7 @@ export function connectChannel(address: string, options: ChannelOptions): Promis
 class SocketChannel implements Channel {
   readonly #socket: Socket;
   #outbox: Uint8Array[] = [];
+  #outboxBytes = 0;
   /** Who wants to know when the first so many parts of the outbox are written. */
   #written: { readonly parts: number; readonly callback: () => void }[] = [];
   #flushing = false;
@@ -110,7 +114,10 @@ class SocketChannel implements Channel {
       return;
     }
     const parts = encodeFrame(header, blobs);
-    for (const part of parts) this.#outbox.push(part);
+    for (const part of parts) {
+      this.#outbox.push(part);
+      this.#outboxBytes += part.length;
+    }
     if (onWritten !== undefined) this.#written.push({ parts: this.#outbox.length, callback: onWritten });
     if (!this.#flushing) {
       this.#flushing = true;
@@ -154,6 +161,8 @@ class SocketChannel implements Channel {
     const callbackOf = (index: number) => written.find((one) => one.parts === index + 1)?.callback;
     if (parts.length === 1) {
       this.#socket.write(parts[0] as Uint8Array, callbackOf(0));
+    } else if (written.length === 0 && this.#outboxBytes <= COALESCED_BYTES_MAX) {
+      this.#socket.write(Buffer.concat(parts, this.#outboxBytes));
     } else {
       this.#socket.cork();
       for (let i = 0; i < parts.length; i++) {
@@ -161,6 +170,7 @@ class SocketChannel implements Channel {
       }
       this.#socket.uncork();
     }
+    this.#outboxBytes = 0;
     if (this.#socket.writableLength > UNSENT_BYTES_MAX) this.#socket.pause();
   }
 }
