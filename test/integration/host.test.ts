@@ -108,6 +108,15 @@ test('fan-out, groups and fan-in see every object once', async () => {
   ]);
 });
 
+test('many sessions at once fan out over all instances, and each sees its own objects once', async () => {
+  const all = await Promise.all(Array.from({ length: 60 }, (_, i) => host.run('fan', 20 + (i % 40))));
+  for (const [i, { message, outputs }] of all.entries()) {
+    assert.equal(message.state, 'completed', JSON.stringify(message.error));
+    const seen = outputs.reduce((sum, o) => sum + JSON.parse(Buffer.from(o.bytes).toString()).n, 0);
+    assert.equal(seen, 20 + (i % 40));
+  }
+});
+
 test('bySet fires once, in the order of its names', async () => {
   const { outputs } = await host.run('named');
   assert.deepEqual(

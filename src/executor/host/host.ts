@@ -594,27 +594,28 @@ export class Host {
     this.#flushLogs();
   }
 
-  #drainOne(running: RunningInstance, depth = 0): void {
+  #drainOne(running: RunningInstance): void {
+    // Whoever reads it further up goes on; what it waits for cannot lie behind what it reads (HO1).
+    if (running.beingRead) return;
+    running.beingRead = true;
     const { reader } = running;
     for (;;) {
       const bytes = reader.peek();
-      if (bytes === undefined) return;
-      const at = bytes.at;
+      if (bytes === undefined) break;
       const record = readRecord(bytes);
       if (record.type === 'started' && this.#isUnheardOf(record)) {
-        // (HO1)
-        if (depth < 64)
-          for (const other of this.#instances.all()) if (other !== running) this.#drainOne(other, depth + 1);
-        bytes.at = at;
+        for (const other of this.#instances.all()) this.#drainOne(other);
       }
       reader.advance();
       this.#heard(running, record);
     }
+    running.beingRead = false;
   }
 
+  /** Its firing, or its session when an instance was given that, may still be in another ring. */
   #isUnheardOf(record: EventRecord): boolean {
     const session = this.#sessions.sessionByNo(record.sessionNo);
-    return session !== undefined && findInvocation(session, record.id) === undefined;
+    return session === undefined || findInvocation(session, record.id) === undefined;
   }
 
   #heard(running: RunningInstance, record: EventRecord): void {

@@ -53,6 +53,8 @@ export interface RunningInstance {
   readonly reader: EventRingReader;
   readonly actual: Actual[];
   ready: boolean;
+  /** Its ring is being read right now. */
+  beingRead: boolean;
   /** Why it was ended by the host, if it was. */
   endedFor: ErrorData | undefined;
 }
@@ -176,6 +178,7 @@ export class Instances {
       reader: new EventRingReader(ring),
       actual: [],
       ready: false,
+      beingRead: false,
       endedFor: undefined,
     };
     this.#running[instance.slot] = running;
