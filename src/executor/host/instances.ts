@@ -72,6 +72,7 @@ export class Instances {
   readonly #bellMemory = createBells();
   readonly #running: (RunningInstance | undefined)[] = new Array(INSTANCE_SLOTS_MAX).fill(undefined);
   #laneBlock = 0;
+  #actualCount = 0;
   readonly #boot: HostBoot;
   readonly #manifest: Manifest;
   readonly #slab: Slab;
@@ -125,6 +126,40 @@ export class Instances {
 
   *all(): Generator<RunningInstance> {
     for (const running of this.#running) if (running !== undefined) yield running;
+  }
+
+  /** Attempts that really run, on all of them. */
+  get actualCount(): number {
+    return this.#actualCount;
+  }
+
+  runsSomethingOf(sessionNo: number): boolean {
+    for (const running of this.all()) {
+      if (running.actual.some((one) => one.sessionNo === sessionNo)) return true;
+    }
+    return false;
+  }
+
+  attemptBegun(running: RunningInstance, { sessionNo, id, fence }: Speaker, startedAtMs: number): void {
+    running.actual.push({ sessionNo, id, fence, startedAtMs, replaceAtMs: 0 });
+    this.#actualCount++;
+  }
+
+  /** @returns the attempt, if its beginning was told. */
+  attemptOver(running: RunningInstance, speaker: Speaker): Actual | undefined {
+    const at = running.actual.findIndex((one) => sameAttempt(one, speaker));
+    if (at < 0) return undefined;
+    const actual = running.actual[at];
+    running.actual.splice(at, 1);
+    this.#actualCount--;
+    return actual;
+  }
+
+  /** Its thread is gone: @returns what ran there. */
+  allAttemptsOver(running: RunningInstance): Actual[] {
+    const attempts = running.actual.splice(0);
+    this.#actualCount -= attempts.length;
+    return attempts;
   }
 
   start(instance: Instance, memoryMb: number, triggers: TriggersByBucket, tableVersion: number): void {
@@ -233,6 +268,10 @@ export class Instances {
   sleep(hasWork: () => boolean, wake: () => void): boolean {
     return this.bells.sleep(HOST_BELL, hasWork, wake);
   }
+}
+
+export function sameAttempt(a: Speaker, b: Speaker): boolean {
+  return a.sessionNo === b.sessionNo && a.id.lo === b.id.lo && a.id.hi === b.id.hi && a.fence === b.fence;
 }
 
 function exitError(exitCode: number, error: Error | undefined, memoryMb: number): ErrorData {

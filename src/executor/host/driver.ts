@@ -1,0 +1,456 @@
+// The driver of the machines of one app host: turns what happens into events, and carries out their effects.
+//
+// Owns: the order in which events reach the machines, the tables in force, the end of the process when it drains.
+// Decides nothing: sessions (SessionMachine), queue and instances (LocalScheduler), triggers (trigger/).
+// Parts with a file of their own: reading rings (HO1), bytes (HO3), offers, deadlines, validations.
+//
+// HO2. An instance's death is handled after its whole ring was read.
+
+import { type ErrorData, Prng } from '../../base/index.ts';
+import { type AppTables, buildTables, createSlabMemory, Slab, type TriggersByBucket } from '../../bucket/index.ts';
+import type { HostBoot, HostStats, LogEntry, Manifest } from '../../protocol/index.ts';
+import {
+  findInvocation,
+  type Invocation,
+  invocationsOf,
+  LocalScheduler,
+  type SchedulerEffect,
+  type SessionEffect,
+  type SessionEvent,
+  SessionMachine,
+} from '../../scheduler/local/index.ts';
+import { type EventRecord, type InstanceToHost, type Speaker, withUserStack } from '../shared/index.ts';
+import { Deadlines } from './deadlines.ts';
+import { HostCounts } from './host-stats.ts';
+import { HOST_OWNER, Instances, type RunningInstance } from './instances.ts';
+import { LOGS_PER_MESSAGE_MAX } from './limits.ts';
+import { Offers } from './offers.ts';
+import type { HostPorts } from './ports.ts';
+import { Rings } from './rings.ts';
+import { SessionBytes } from './session-bytes.ts';
+import { endMessage, objectMessage, type SentEffect } from './session-messages.ts';
+import { EndedSessions } from './trace.ts';
+import { Validations } from './validations.ts';
+
+type HostLog = Omit<LogEntry, 'app' | 'version'>;
+
+const OVERTAKEN: ErrorData = { code: 'E_FENCED', message: 'this attempt was overtaken: what it still does is dropped' };
+
+export class Driver {
+  readonly boot: HostBoot;
+  readonly ports: HostPorts;
+  readonly sessions: SessionMachine;
+  readonly scheduler: LocalScheduler;
+  readonly instances: Instances;
+  readonly bytes: SessionBytes;
+  readonly rings: Rings;
+  readonly validations: Validations;
+  readonly deadlines: Deadlines;
+  readonly ended = new EndedSessions();
+  readonly #manifest: Manifest;
+  readonly #slab: Slab;
+  readonly #offers: Offers;
+  readonly #counts: HostCounts;
+  #tables: AppTables;
+  #triggers: TriggersByBucket = {};
+  #logs: HostLog[] = [];
+  #draining = false;
+
+  /** @param onMessage gets what an instance says otherwise than through its ring. */
+  constructor(
+    boot: HostBoot,
+    manifest: Manifest,
+    ports: HostPorts,
+    onMessage: (running: RunningInstance, message: InstanceToHost) => void,
+  ) {
+    this.boot = boot;
+    this.ports = ports;
+    this.#manifest = manifest;
+    this.#tables = buildTables(manifest);
+    this.#slab = new Slab(createSlabMemory(boot.limits.objectBytesMax), HOST_OWNER);
+    this.#counts = new HostCounts(this.#tables.functions.length);
+    const random = new Prng(ports.seed);
+    this.sessions = new SessionMachine({ random, sameContent: (a, b) => this.bytes.sameContent(a, b) });
+    const pools = Array.from(new Set(this.#tables.functions.map((row) => row.pool)));
+    this.scheduler = new LocalScheduler({ instancesMax: boot.limits.instancesMax, pools }, random);
+    this.instances = new Instances(boot, manifest, this.#tables, this.#slab, ports, {
+      onMessage,
+      onLine: (running, stream, line) => this.#logLine(running, stream, line),
+      onExit: (running, error) => this.#instanceExited(running, withUserStack(error, boot.folder)),
+    });
+    this.bytes = new SessionBytes(this.#slab, boot.limits.inlineBytesMax, this.instances, this.ended);
+    this.rings = new Rings(this.instances, {
+      isUnheardOf: (record) => this.#isUnheardOf(record),
+      onRecord: (running, record) => this.#heard(running, record),
+      onRung: () => {
+        this.drain();
+        this.sleep();
+        this.deadlines.arm();
+      },
+    });
+    this.#offers = new Offers(this.instances, this.#slab, {
+      backlogOf: (pool) => this.scheduler.backlogOf(pool),
+      onRefused: (invocation) =>
+        this.schedule(this.scheduler.handle({ type: 'offer-refused', invocation }, this.now())),
+      onFailed: (invocation, error) => {
+        this.schedule(this.scheduler.handle({ type: 'offer-ended', invocation }, this.now()));
+        this.apply({ type: 'offer-failed', invocation, error });
+      },
+      onWoken: (anybody) => {
+        if (anybody) this.rings.expectsNews = true;
+        this.deadlines.arm();
+      },
+    });
+    this.validations = new Validations({
+      instances: () => this.instances.all(),
+      post: (slot, message) => this.instances.post(slot, message),
+      startInstance: () => this.prewarm(this.entryPool, 'a value waits to be checked'),
+      answer: (requestId, error) => ports.send({ type: 'reply', requestId, ...(error === undefined ? {} : { error }) }),
+    });
+    this.deadlines = new Deadlines({
+      clock: ports,
+      sessions: this.sessions,
+      scheduler: this.scheduler,
+      instances: this.instances,
+      rings: this.rings,
+      validations: this.validations,
+      onTimePassed: () => {
+        this.drain();
+        this.apply({ type: 'time-passed' });
+        this.schedule(this.scheduler.handle({ type: 'time-passed' }, this.now()));
+      },
+      onTimeout: (invocation, error) => this.apply({ type: 'attempt-lost', invocation, why: 'timeout', error }),
+    });
+  }
+
+  get tables(): AppTables {
+    return this.#tables;
+  }
+
+  /** Pool of the entry's function. */
+  get entryPool(): string {
+    return this.#tables.functionByName.get(this.#manifest.entry)?.pool ?? this.#tables.functions[0]?.pool ?? '';
+  }
+
+  now(): number {
+    return this.ports.monotonicMs();
+  }
+
+  clock(): { monotonicMs: number; epochMs: number } {
+    return { monotonicMs: this.ports.monotonicMs(), epochMs: this.ports.epochMs() };
+  }
+
+  /** Epoch minus monotonic, ms. */
+  epochOffsetMs(): number {
+    return this.ports.epochMs() - this.now();
+  }
+
+  // ── events ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  apply(event: SessionEvent): void {
+    this.carryOut(this.sessions.handle(event, this.clock()));
+  }
+
+  /** Whether this execution of the session has begun already, or is over. */
+  isKnownRun(session: string, run: number): boolean {
+    return (this.sessions.session(session) ?? this.ended.get(session))?.run === run;
+  }
+
+  prewarm(pool: string, why: string): void {
+    this.schedule(this.scheduler.prewarm(pool, why, this.now()));
+  }
+
+  setTriggers(bucket: string, triggers: TriggersByBucket[string]): void {
+    this.#triggers = { ...this.#triggers, [bucket]: triggers };
+    const version = this.#tables.version + 1;
+    this.#tables = buildTables(this.#manifest, this.#triggers, version);
+    for (const running of this.instances.all()) {
+      this.instances.post(running.slot, { type: 'triggers', triggers: this.#triggers, version });
+    }
+  }
+
+  /** Sleeps until an instance rings. */
+  sleep(): void {
+    while (!this.rings.sleep()) this.drain();
+  }
+
+  /** Reads everything that was told. */
+  drain(): void {
+    this.rings.readAll();
+    for (const pool of this.instances.pools.values()) {
+      const offers = pool.tickets.readyCount;
+      this.schedule(this.scheduler.handle({ type: 'demand', pool: pool.name, offers }, this.now()));
+      pool.tickets.backlog = this.scheduler.backlogOf(pool.name);
+    }
+    this.#flushLogs();
+  }
+
+  #isUnheardOf(record: EventRecord): boolean {
+    const session = this.sessions.sessionByNo(record.sessionNo);
+    return session === undefined || findInvocation(session, record.id) === undefined;
+  }
+
+  #heard(running: RunningInstance, record: EventRecord): void {
+    const { slot } = running;
+    switch (record.type) {
+      case 'started': {
+        this.instances.attemptBegun(running, record, record.atMs);
+        this.#counts.attemptStarted(record.start);
+        this.apply({ ...record, type: 'attempt-started', slot, instance: running.instance.id });
+        const session = this.sessions.sessionByNo(record.sessionNo);
+        const invocation = session === undefined ? undefined : findInvocation(session, record.id);
+        const counts = invocation !== undefined && invocation.fence === record.fence && invocation.place === 'running';
+        this.schedule(
+          this.scheduler.handle({ type: 'claimed', invocation: counts ? invocation : undefined, slot }, this.now()),
+        );
+        if (!counts) this.deadlines.abort(slot, record, OVERTAKEN);
+        else if (invocation.firing !== undefined) this.#counts.handedOn(invocation, record.atMs);
+        return;
+      }
+      case 'sent':
+        this.apply({ ...record, type: 'object-sent', slot });
+        return;
+      case 'ended': {
+        const actual = this.instances.attemptOver(running, record);
+        if (actual !== undefined) this.#offers.learnBody(running.instance.pool, record.atMs - actual.startedAtMs);
+        const error =
+          record.error === undefined
+            ? undefined
+            : withUserStack(JSON.parse(record.error) as ErrorData, this.boot.folder);
+        this.apply({ ...record, type: 'attempt-ended', error });
+        this.schedule(this.scheduler.handle({ type: 'attempt-over', slot }, this.now()));
+        this.bytes.noLongerRead(record.sessionNo);
+        return;
+      }
+      case 'note':
+        this.#noted(record);
+        return;
+      case 'lane':
+        this.#laneSession(slot, record);
+        return;
+      case 'handed-over':
+        this.apply({ ...record, type: 'handed-over' });
+        return;
+    }
+  }
+
+  #noted(record: EventRecord & { type: 'note' }): void {
+    const { note } = record;
+    const which = { sessionNo: record.sessionNo, id: record.id, fence: record.fence };
+    if (note.kind === 'close') this.apply({ type: 'group-closed', bucket: note.bucket, ...which });
+    else {
+      this.apply({
+        type: 'joined',
+        bucket: note.bucket,
+        ...which,
+        ...(note.names === undefined ? {} : { names: note.names }),
+        ...(note.count === undefined ? {} : { count: note.count }),
+      });
+    }
+  }
+
+  /** A session that the server gave to an instance itself. */
+  #laneSession(slot: number, record: EventRecord & { type: 'lane' }): void {
+    const { ticket, priority, queue } = record;
+    if (this.isKnownRun(ticket.session, ticket.run)) return;
+    this.apply({
+      type: 'session-started',
+      id: ticket.session,
+      run: ticket.run,
+      durable: false,
+      priority,
+      deadlineMs: ticket.deadlineMs,
+      tables: this.#tables,
+      entries: [{ function: ticket.function, inputs: ticket.inputs }],
+      objects: [],
+      open: undefined,
+      lane: { no: ticket.sessionNo, slot, queue },
+    });
+  }
+
+  #instanceExited(running: RunningInstance, error: ErrorData): void {
+    // (HO2)
+    this.drain();
+    const attempts = this.instances.allAttemptsOver(running);
+    const blocks = this.instances.remove(running);
+    for (const block of blocks) this.#slab.free(block);
+    const owner = running.slot + 2;
+    const { tickets } = this.instances.pool(running.instance.pool);
+    for (const attempt of attempts) {
+      const session = this.sessions.sessionByNo(attempt.sessionNo);
+      const invocation = session === undefined ? undefined : findInvocation(session, attempt.id);
+      if (invocation === undefined || invocation.fence !== attempt.fence) continue;
+      this.apply({ type: 'attempt-lost', invocation, why: 'lost', error });
+    }
+    for (const session of this.sessions.sessions()) {
+      for (const invocation of invocationsOf(session)) {
+        if (invocation.place !== 'held' || invocation.slot !== running.slot) continue;
+        if (tickets.holds(session.no, invocation.id.hi, invocation.id.lo, owner)) continue;
+        this.apply({ type: 'offer-lost', invocation });
+      }
+    }
+    this.bytes.sweep(owner, this.sessions.sessions());
+    for (const attempt of attempts) this.bytes.noLongerRead(attempt.sessionNo);
+    this.schedule(this.scheduler.handle({ type: 'instance-gone', slot: running.slot, error }, this.now()));
+    this.validations.instanceGone(running.slot, error, attempts.length > 0, this.now());
+    this.deadlines.arm();
+  }
+
+  // ── effects ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  carryOut(effects: readonly SessionEffect[]): void {
+    for (const effect of effects) {
+      switch (effect.type) {
+        case 'enqueue':
+          this.schedule(this.scheduler.handle({ type: 'waiting', invocation: effect.invocation }, this.now()));
+          break;
+        case 'withdraw':
+          this.#withdraw(effect.invocation);
+          break;
+        case 'abort':
+          this.deadlines.abort(effect.slot, speakerOf(effect.invocation, effect.fence), effect.error);
+          break;
+        case 'output':
+        case 'copy-object':
+        case 'persist':
+          this.#sendOut(effect);
+          break;
+        case 'close-copy':
+          this.ports.send({
+            type: 'bucket-close',
+            session: effect.session.id,
+            seq: effect.seq,
+            bucket: effect.session.tables.buckets[effect.bucket]?.name ?? '',
+          });
+          break;
+        case 'session-ended':
+          this.#sessionEnded(effect);
+          break;
+        case 'release':
+          this.bytes.release(effect.session);
+          this.#exitWhenDrained();
+          break;
+        case 'discard':
+          this.bytes.discard(effect.object);
+          break;
+      }
+    }
+  }
+
+  schedule(effects: readonly SchedulerEffect[]): void {
+    for (const effect of effects) {
+      switch (effect.type) {
+        case 'offer':
+          this.#offers.offer(effect.invocation);
+          break;
+        case 'start-instance': {
+          const { instance } = effect;
+          const memoryMb = this.#tables.functions.find((row) => row.pool === instance.pool)?.memoryMb ?? 0;
+          this.instances.start(instance, memoryMb, this.#triggers, this.#tables.version);
+          break;
+        }
+        case 'retire':
+          this.instances.dismiss(effect.instance.slot);
+          break;
+        case 'pool-broken':
+          this.#failPool(effect.pool, effect.error);
+          break;
+      }
+    }
+  }
+
+  #withdraw(invocation: Invocation): void {
+    this.#offers.withdraw(invocation);
+    if (invocation.place === 'held') {
+      this.deadlines.abort(invocation.slot, speakerOf(invocation, invocation.fence), OVERTAKEN);
+    } else {
+      this.schedule(this.scheduler.handle({ type: 'withdrawn', invocation }, this.now()));
+    }
+  }
+
+  #failPool(pool: string, error: ErrorData): void {
+    for (const session of this.sessions.sessions()) {
+      for (const invocation of invocationsOf(session)) {
+        if (invocation.row.pool === pool && invocation.place === 'queued') {
+          this.#withdraw(invocation);
+          this.apply({ type: 'offer-failed', invocation, error });
+        }
+      }
+    }
+  }
+
+  #sendOut(effect: SentEffect): void {
+    const { session, object } = effect;
+    const bytes = this.bytes.bytesOf(object);
+    const message = objectMessage(effect, bytes.length);
+    this.ports.send(message, [bytes], this.bytes.holding(session, object.content));
+  }
+
+  #sessionEnded(effect: SessionEffect & { type: 'session-ended' }): void {
+    const { session, error } = effect;
+    const result = error === undefined ? session.result : undefined;
+    const bytes = result === undefined ? undefined : this.bytes.bytesOf(result);
+    this.ports.send(
+      endMessage(effect, result, bytes),
+      bytes === undefined ? [] : [bytes],
+      result === undefined ? undefined : this.bytes.holding(session, result.content),
+    );
+  }
+
+  // ── the process ────────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Ends the process when the last session has ended. */
+  exitWhenDrained(): void {
+    this.#draining = true;
+    this.#exitWhenDrained();
+  }
+
+  /** Ends all instances; for who lives in the same process. */
+  stop(): void {
+    this.deadlines.stop();
+    this.#draining = true;
+    for (const running of this.instances.all()) running.thread.terminate();
+  }
+
+  stats(): HostStats {
+    return this.#counts.stats({
+      slab: this.#slab,
+      sessions: this.sessions,
+      scheduler: this.scheduler,
+      tables: this.#tables,
+      running: this.instances.actualCount,
+      epochOffsetMs: this.epochOffsetMs(),
+    });
+  }
+
+  log(entry: HostLog): void {
+    this.#logs.push(entry);
+    if (this.#logs.length >= LOGS_PER_MESSAGE_MAX || this.instances.actualCount === 0) this.#flushLogs();
+    else this.deadlines.arm();
+  }
+
+  #logLine(running: RunningInstance, stream: 'stdout' | 'stderr', message: string): void {
+    this.log({
+      at: new Date(this.ports.epochMs()).toISOString(),
+      level: stream === 'stdout' ? 'info' : 'error',
+      message,
+      instance: running.instance.id,
+    });
+  }
+
+  #flushLogs(): void {
+    if (this.#logs.length === 0) return;
+    this.ports.send({ type: 'logs', entries: this.#logs });
+    this.#logs = [];
+  }
+
+  #exitWhenDrained(): void {
+    if (!this.#draining || this.sessions.sessionCount > 0) return;
+    this.#flushLogs();
+    this.ports.exit(0);
+  }
+}
+
+function speakerOf({ session, id }: Invocation, fence: number): Speaker {
+  return { sessionNo: session.no, id, fence };
+}

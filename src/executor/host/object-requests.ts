@@ -1,0 +1,97 @@
+// Objects that handlers ask for by name: those of their session, or persisted ones, which the server has.
+//
+// Owns: questions to the server that wait for an answer.
+// Does not own: the objects (SessionMachine), their bytes (SessionBytes).
+
+import type { ErrorData } from '../../base/index.ts';
+import type { ObjectHeader, ServerToHost } from '../../protocol/index.ts';
+import type { InstanceToHost } from '../shared/index.ts';
+import type { Driver } from './driver.ts';
+import type { RunningInstance } from './instances.ts';
+import { SERVER_REQUESTS_MAX } from './limits.ts';
+
+type GetObject = InstanceToHost & { type: 'get-object' };
+type Reply = ServerToHost & { type: 'reply' };
+
+interface Asked {
+  readonly running: RunningInstance;
+  readonly message: GetObject;
+}
+
+const EMPTY = new Uint8Array(0);
+
+export class ObjectRequests {
+  readonly #driver: Driver;
+  readonly #asked = new Map<number, Asked>();
+  #nextRequest = 1;
+
+  constructor(driver: Driver) {
+    this.#driver = driver;
+  }
+
+  /** Answers with `object`; from the server if the session has none of this name. */
+  get(running: RunningInstance, message: GetObject): void {
+    const { sessions, instances, ports } = this.#driver;
+    this.#driver.drain();
+    const { requestId } = message;
+    const session = sessions.sessionByNo(message.sessionNo);
+    const object = session === undefined ? undefined : sessions.object(session, message.bucket, message.name);
+    if (object !== undefined) {
+      instances.post(running.slot, { type: 'object', requestId, object });
+      return;
+    }
+    if (this.#asked.size >= SERVER_REQUESTS_MAX) {
+      instances.post(running.slot, {
+        type: 'object',
+        requestId,
+        error: {
+          code: 'E_QUOTA_EXCEEDED',
+          message: `${SERVER_REQUESTS_MAX} requests wait for the server`,
+          retryAfterMs: 100,
+        },
+      });
+      return;
+    }
+    const ask = this.#nextRequest++;
+    this.#asked.set(ask, { running, message });
+    ports.send({ type: 'persisted-get', requestId: ask, bucket: this.#bucketName(message.bucket), name: message.name });
+  }
+
+  /** The server's answer. */
+  answered(reply: Reply, blobs: readonly Uint8Array[]): void {
+    const asked = this.#asked.get(reply.requestId);
+    if (asked === undefined) return;
+    this.#asked.delete(reply.requestId);
+    const { sessions, instances, bytes } = this.#driver;
+    const { slot } = asked.running;
+    const { requestId, sessionNo, bucket: index, name } = asked.message;
+    const bucket = this.#bucketName(index);
+    const { payload } = reply;
+    if (payload === undefined || payload === null) {
+      const error =
+        reply.error === undefined || reply.error.code === 'E_OBJECT_UNKNOWN' ? unknown(bucket, name) : reply.error;
+      instances.post(slot, { type: 'object', requestId, error });
+      return;
+    }
+    const owner = sessions.sessionByNo(sessionNo);
+    const header: ObjectHeader = { ...payload, bucket, name, group: '', session: '' };
+    const got = bytes.objectOf(header, blobs[0] ?? EMPTY, index, '');
+    if (owner === undefined) bytes.discard(got);
+    else {
+      // It lives as long as the session that asked for it; no trigger sees it.
+      owner.objects.push(got);
+      instances.post(slot, { type: 'object', requestId, object: got });
+    }
+  }
+
+  #bucketName(index: number): string {
+    return this.#driver.tables.buckets[index]?.name ?? '';
+  }
+}
+
+function unknown(bucket: string, name: string): ErrorData {
+  return {
+    code: 'E_OBJECT_UNKNOWN',
+    message: `no object ${bucket}/${name}, neither in this session nor persisted`,
+  };
+}

@@ -1,0 +1,149 @@
+// Bytes of the objects of this host's sessions.
+//
+// Owns: where an object's bytes are (with it, or in the slab), and when they are freed.
+// Does not own: the layout of the slab (bucket), which sessions are released (SessionMachine), what runs where (Instances).
+//
+// HO3. Bytes are freed when their session is released and the socket has taken what is still to be written.
+
+import { isSlabRef, type Slab, type SlabRef, type StoredContent, type StoredObject } from '../../bucket/index.ts';
+import type { ObjectHeader } from '../../protocol/index.ts';
+import type { Session } from '../../scheduler/local/index.ts';
+import type { Instances } from './instances.ts';
+import type { EndedSessions } from './trace.ts';
+
+/** Producer of what comes from the server. */
+const OUTSIDE = { hi: 0, lo: 0 };
+
+export class SessionBytes {
+  readonly #slab: Slab;
+  readonly #inlineBytesMax: number;
+  readonly #instances: Instances;
+  readonly #ended: EndedSessions;
+  /** How much of a session the socket has still to take, in objects. */
+  readonly #unwritten = new Map<Session, number>();
+  /** Released, but an overtaken handler still runs. */
+  readonly #lingering = new Map<number, Session>();
+
+  constructor(slab: Slab, inlineBytesMax: number, instances: Instances, ended: EndedSessions) {
+    this.#slab = slab;
+    this.#inlineBytesMax = inlineBytesMax;
+    this.#instances = instances;
+    this.#ended = ended;
+  }
+
+  // ── in ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Memory for a blob of the server's: large ones go straight into the object store. */
+  allocateBlob(size: number): Uint8Array {
+    if (size <= this.#inlineBytesMax) return new Uint8Array(size);
+    try {
+      return this.#slab.view(this.#slab.allocate(size));
+    } catch {
+      // The store is full: whoever wants to store it will say so.
+      return new Uint8Array(size);
+    }
+  }
+
+  /** A blob that nobody stores. */
+  freeBlob(bytes: Uint8Array): void {
+    const ref = this.#slab.refOf(bytes);
+    if (ref !== undefined) this.#slab.free(ref);
+  }
+
+  /**
+   * The object that came from the server with these bytes; large ones are in the slab, if need be from now on.
+   * @throws E_QUOTA_EXCEEDED when the slab is full.
+   */
+  objectOf(header: ObjectHeader, bytes: Uint8Array, bucket: number, session: string): StoredObject {
+    let content: StoredContent = bytes;
+    if (bytes.length > this.#inlineBytesMax) {
+      let ref = this.#slab.refOf(bytes);
+      if (ref === undefined) {
+        ref = this.#slab.allocate(bytes.length);
+        this.#slab.view(ref).set(bytes);
+      }
+      content = ref;
+    }
+    return {
+      bucket,
+      name: header.name,
+      producer: OUTSIDE,
+      step: 0,
+      group: header.group,
+      session: header.session === session ? undefined : header.session,
+      contentType: header.contentType,
+      content,
+    };
+  }
+
+  // ── read ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  bytesOf(object: StoredObject): Uint8Array {
+    const { content } = object;
+    if (typeof content === 'string') return Buffer.from(content);
+    return isSlabRef(content) ? this.#slab.view(content) : content;
+  }
+
+  sameContent(a: StoredObject, b: StoredObject): boolean {
+    return a.contentType === b.contentType && Buffer.compare(this.bytesOf(a), this.bytesOf(b)) === 0;
+  }
+
+  // ── freed ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Nobody took the object. */
+  discard(object: StoredObject): void {
+    if (isSlabRef(object.content) && object.alias !== true) this.#slab.free(object.content);
+  }
+
+  /** (HO3): a callback that lets go of the session's bytes; undefined for what is copied anyway. */
+  holding(session: Session, content: StoredContent): (() => void) | undefined {
+    if (!isSlabRef(content)) return undefined;
+    this.#unwritten.set(session, (this.#unwritten.get(session) ?? 0) + 1);
+    return () => {
+      const left = (this.#unwritten.get(session) ?? 1) - 1;
+      if (left > 0) this.#unwritten.set(session, left);
+      else {
+        this.#unwritten.delete(session);
+        if (session.state === 'ended') this.#freeWhenUnread(session);
+      }
+    };
+  }
+
+  /** Frees the session's objects as soon as nobody uses them. */
+  release(session: Session): void {
+    if (!this.#unwritten.has(session)) this.#freeWhenUnread(session);
+  }
+
+  /** An attempt of the session is over: what waited for it may be freed now. */
+  noLongerRead(sessionNo: number): void {
+    if (this.#lingering.size === 0) return;
+    const session = this.#lingering.get(sessionNo);
+    if (session === undefined) return;
+    this.#lingering.delete(sessionNo);
+    this.#freeWhenUnread(session);
+  }
+
+  /** Frees what an instance that is gone had allocated, and no session and no ticket knows of. */
+  sweep(owner: number, sessions: Iterable<Session>): void {
+    this.#slab.sweep(owner, this.#knownPlaces(sessions));
+  }
+
+  *#knownPlaces(sessions: Iterable<Session>): Generator<SlabRef> {
+    for (const session of sessions) {
+      for (const object of session.objects)
+        if (isSlabRef(object.content) && object.alias !== true) yield object.content;
+    }
+    for (const pool of this.#instances.pools.values()) yield* pool.tickets.blocks();
+  }
+
+  /** Overtaken handlers may still read the objects: they are told to stop, and then replaced. */
+  #freeWhenUnread(session: Session): void {
+    if (this.#instances.runsSomethingOf(session.no)) this.#lingering.set(session.no, session);
+    else this.#free(session);
+  }
+
+  #free(session: Session): void {
+    for (const object of session.objects) this.discard(object);
+    this.#ended.add(session);
+  }
+}
