@@ -8,13 +8,15 @@
 import type { MonotonicMs } from '../base/index.ts';
 import type { CancelTimer, Channel, Clock, Timers } from '../platform/index.ts';
 import type { ServerToHost } from '../protocol/index.ts';
-import { LANE_DEPTH_MAX, LANE_WATCH_MS, LANE_WEIGHT, LANE_WORTH_MS, LANES_MAX } from './limits.ts';
+import { LANE_DEPTH_MAX, LANE_LATE_MS, LANE_WATCH_MS, LANE_WEIGHT, LANE_WORTH_MS, LANES_MAX } from './limits.ts';
 
 interface Lane {
   readonly channel: Channel;
   readonly functions: ReadonlySet<string>;
   /** What it has, oldest first, and how to give it to the host instead. */
   readonly sessions: Map<string, { readonly function: string; readonly giveToHost: () => void }>;
+  /** When it got the first of them, or ended the one before. */
+  busySinceMs: number;
 }
 
 export interface LanePorts {
@@ -42,7 +44,7 @@ export class Lanes {
       channel.close();
       return;
     }
-    const lane: Lane = { channel, functions: new Set(functions), sessions: new Map() };
+    const lane: Lane = { channel, functions: new Set(functions), sessions: new Map(), busySinceMs: 0 };
     this.#lanes.add(lane);
     channel.onClose(() => {
       this.#lanes.delete(lane);
@@ -63,6 +65,7 @@ export class Lanes {
   ): boolean {
     const lane = this.#choose(functionName);
     if (lane === undefined) return false;
+    if (lane.sessions.size === 0) lane.busySinceMs = this.#ports.clock.monotonicMs();
     lane.sessions.set(message.session, { function: functionName, giveToHost });
     this.#bySession.set(message.session, lane);
     lane.channel.send(message, blobs);
@@ -72,15 +75,25 @@ export class Lanes {
 
   /** One that is at work and will soon have time, else one that has nothing to do. */
   #choose(functionName: string): Lane | undefined {
-    const busyMs = this.#busyMs.get(functionName);
-    const depth = busyMs === undefined ? 1 : Math.min(LANE_DEPTH_MAX, Math.max(1, Math.floor(LANE_WORTH_MS / busyMs)));
+    const busyMs = this.#busyMs.get(functionName) ?? LANE_WORTH_MS;
     let idle: Lane | undefined;
     for (const lane of this.#lanes) {
       if (!lane.functions.has(functionName)) continue;
       if (lane.sessions.size === 0) idle ??= lane;
-      else if (lane.sessions.size < depth) return lane;
+      else if (lane.sessions.size < LANE_DEPTH_MAX && this.#workMs(lane) + busyMs <= LANE_WORTH_MS) return lane;
     }
     return idle;
+  }
+
+  /** What a lane has to do, as far as is known: a function that nobody knows may take for ever. */
+  #workMs(lane: Lane): number {
+    if (this.#ports.clock.monotonicMs() - lane.busySinceMs > LANE_LATE_MS) return Number.POSITIVE_INFINITY;
+    let sum = 0;
+    for (const { function: name } of lane.sessions.values()) {
+      sum += this.#busyMs.get(name) ?? Number.POSITIVE_INFINITY;
+      if (sum > LANE_WORTH_MS) break;
+    }
+    return sum;
   }
 
   /** An instance was busy for so long with a session. */
@@ -97,6 +110,7 @@ export class Lanes {
     if (lane === undefined) return;
     this.#bySession.delete(session);
     lane.sessions.delete(session);
+    lane.busySinceMs = this.#ports.clock.monotonicMs();
   }
 
   close(): void {

@@ -27,5 +27,7 @@ export const LANES_MAX = 64;
 export const LANE_DEPTH_MAX = 16;
 /** As much work may wait for an instance: waking another one takes about as long. */
 export const LANE_WORTH_MS = 0.4;
+/** An instance that has not ended anything for so long takes its time, whatever is known of its functions. */
+export const LANE_LATE_MS = 5;
 /** Weight of the newest sample in the estimate of a function's time. */
 export const LANE_WEIGHT = 0.05;
