@@ -43,6 +43,7 @@ host = new Host(boot, manifest, {
   monotonicMs: nodeClock.monotonicMs,
   epochMs: nodeClock.epochMs,
   setTimer: (atMs, callback) => nodeTimers.set(atMs as MonotonicMs, callback),
+  afterTurn: (callback) => void setImmediate(callback),
   seed: nodeRandom.uint32(),
   clockOriginMs: threadClockOrigin(),
   startThread: (options) => startThread({ ...options, file: new URL('./instance.js', import.meta.url) }),

@@ -6,7 +6,7 @@
 // RU1. Nobody sleeps on work: before it sleeps, an instance looks at the slots again (Bells).
 // RU2. Successors run in a loop, never recursively, and after SLICE_MS older offers and the event loop have their turn.
 
-import { fromErrorData, hashInts, PlatformError } from '../../base/index.ts';
+import { type ErrorData, fromErrorData, hashInts, PlatformError } from '../../base/index.ts';
 import {
   type AppTables,
   type BucketRow,
@@ -50,7 +50,7 @@ import { failureJson } from './failure.ts';
 import { GuestObject, type ObjectHome } from './guest-object.ts';
 import { InstanceLog } from './instance-log.ts';
 import { LaneNumbers, laneTicket } from './lane.ts';
-import { OFFERS_LOW, REQUESTS_MAX, SLICE_MS } from './limits.ts';
+import { OFFERS_LOW, REQUESTS_MAX, SLICE_MS, STOPPED_SESSIONS_MAX } from './limits.ts';
 import { Reporter } from './reporter.ts';
 import { Successors } from './successors.ts';
 import { isThenable, validateFor, validateInput, validateSend } from './validation.ts';
@@ -91,7 +91,10 @@ export class Runner {
   #nextRequest = 1;
   #pumping = false;
   #sleeping = false;
+  /** A session from the server came while it slept: its sleep goes on, but nobody rings it. */
+  #paused = false;
   #retiring = false;
+  readonly #stopped = new Set<number>();
   #turnPending = false;
   /** Attempts that this instance has begun. */
   #used = 0;
@@ -160,6 +163,9 @@ export class Runner {
       case 'abort':
         this.#abort(message);
         break;
+      case 'stop-session':
+        this.#stopSession(message.sessionNo, message.error);
+        break;
       case 'triggers':
         this.tables = buildTables(this.boot.manifest, message.triggers, message.version);
         break;
@@ -204,6 +210,11 @@ export class Runner {
     if (!free) {
       this.#reporter.ringNow();
       return;
+    }
+    // While it runs nobody shall ring us for what we cannot take; who has done so already rang for somebody else.
+    if (this.#sleeping && !this.#paused) {
+      if (this.#bells.pause(this.boot.slot)) this.#paused = true;
+      else this.#successors.passOn();
     }
     this.#begin(ticket, WARM, -1);
     this.#pump();
@@ -330,7 +341,8 @@ export class Runner {
     // The host fills up while this one runs.
     if (this.#tickets.backlog > 0 && this.#tickets.readyCount <= OFFERS_LOW) this.#reporter.ringNow();
     const ticket = readTicket(new ByteReader(block === undefined ? claimed.body : this.#slab.buffer(block)));
-    this.#begin(ticket, this.#startKind(ticket), claimed.slot);
+    if (this.#stopped.has(ticket.sessionNo)) this.#tickets.done(claimed.slot);
+    else this.#begin(ticket, this.#startKind(ticket), claimed.slot);
     if (block !== undefined) this.#slab.free(block);
     return true;
   }
@@ -427,17 +439,29 @@ export class Runner {
       this.#ports.post({ type: 'retired' });
       return;
     }
-    if (this.#sleeping) return;
     this.#rested = true;
-    if (this.#bells.sleep(this.boot.slot, this.#hasOffers, this.#wake)) this.#sleeping = true;
-    else this.#ports.afterTurn(() => this.#pump());
+    if (!this.#sleep()) this.#ports.afterTurn(() => this.#pump());
+  }
+
+  /** @returns false when there are offers. */
+  #sleep(): boolean {
+    if (!this.#sleeping) {
+      this.#sleeping = this.#bells.sleep(this.boot.slot, this.#hasOffers, this.#wake);
+      return this.#sleeping;
+    }
+    if (!this.#paused) return true;
+    if (!this.#bells.resume(this.boot.slot, this.#hasOffers)) return false;
+    this.#paused = false;
+    return true;
   }
 
   readonly #hasOffers = (): boolean => this.#tickets.readyCount > 0;
 
   readonly #wake = (): void => {
     this.#sleeping = false;
+    this.#paused = false;
     this.#pump();
+    if (this.#running.size > 0 && this.#tickets.readyCount > 0) this.#successors.passOn();
   };
 
   #afterTurn(): void {
@@ -468,8 +492,7 @@ export class Runner {
       this.#afterTurn();
       return;
     }
-    if (this.#sleeping || this.#retiring) return;
-    if (this.#bells.sleep(this.boot.slot, this.#hasOffers, this.#wake)) this.#sleeping = true;
+    if (!this.#retiring) this.#sleep();
     // What is on offer may be of functions that this instance cannot take now: whoever ends first looks again.
   }
 
@@ -523,10 +546,28 @@ export class Runner {
     this.#successors.withdraw((ticket) => same(ticket, message));
     for (const attempt of this.#running) {
       if (!same(attempt.ticket, message) || attempt.aborted !== undefined) continue;
-      attempt.aborted = message.error;
-      attempt.controller?.abort(fromErrorData(message.error));
+      abort(attempt, message.error);
     }
   }
+
+  #stopSession(sessionNo: number, error: ErrorData): void {
+    this.#stopped.add(sessionNo);
+    if (this.#stopped.size > STOPPED_SESSIONS_MAX) {
+      for (const oldest of this.#stopped) {
+        this.#stopped.delete(oldest);
+        break;
+      }
+    }
+    this.#successors.withdraw((ticket) => ticket.sessionNo === sessionNo);
+    for (const attempt of this.#running) {
+      if (attempt.sessionNo === sessionNo && attempt.aborted === undefined) abort(attempt, error);
+    }
+  }
+}
+
+function abort(attempt: Attempt, error: ErrorData): void {
+  attempt.aborted = error;
+  attempt.controller?.abort(fromErrorData(error));
 }
 
 const NO_FLAGS = { output: false, persist: false };

@@ -135,6 +135,11 @@ export class Successors {
     if (!this.#wakeOne()) reporter.told(ticket.queuedAtMs, true);
   }
 
+  /** We were woken for an offer and cannot take it now: somebody else may. */
+  passOn(): void {
+    this.#wakeOne();
+  }
+
   withdraw(matches: (ticket: Ticket) => boolean): void {
     for (let i = this.#kept.length - 1; i >= 0; i--) if (matches(this.#kept[i] as Ticket)) this.#kept.splice(i, 1);
   }

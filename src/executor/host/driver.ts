@@ -23,7 +23,7 @@ import { type EventRecord, type InstanceToHost, type Speaker, withUserStack } fr
 import { Deadlines } from './deadlines.ts';
 import { HostCounts } from './host-stats.ts';
 import { HOST_OWNER, Instances, type RunningInstance } from './instances.ts';
-import { LOGS_PER_MESSAGE_MAX } from './limits.ts';
+import { CANCELLED_EARLY_MAX, HOST_SLICE_MS, LOGS_PER_MESSAGE_MAX } from './limits.ts';
 import { Offers } from './offers.ts';
 import type { HostPorts } from './ports.ts';
 import { Rings } from './rings.ts';
@@ -55,6 +55,7 @@ export class Driver {
   #triggers: TriggersByBucket = {};
   #logs: HostLog[] = [];
   #draining = false;
+  readonly #cancelledEarly = new Map<string, ErrorData>();
 
   /** @param onMessage gets what an instance says otherwise than through its ring. */
   constructor(
@@ -156,6 +157,19 @@ export class Driver {
     return (this.sessions.session(session) ?? this.ended.get(session))?.run === run;
   }
 
+  cancel(session: string, error: ErrorData): void {
+    // An instance may have told of it only now, or not yet (#laneSession).
+    this.drain();
+    if (this.sessions.session(session) === undefined && this.ended.get(session) === undefined) {
+      this.#cancelledEarly.set(session, error);
+      for (const [oldest] of this.#cancelledEarly) {
+        if (this.#cancelledEarly.size <= CANCELLED_EARLY_MAX) break;
+        this.#cancelledEarly.delete(oldest);
+      }
+    }
+    this.apply({ type: 'session-cancelled', session, error });
+  }
+
   prewarm(pool: string, why: string): void {
     this.schedule(this.scheduler.prewarm(pool, why, this.now()));
   }
@@ -171,10 +185,22 @@ export class Driver {
 
   /** Sleeps until an instance rings. */
   sleep(): void {
-    while (!this.rings.sleep()) this.drain();
+    const sliceEndsMs = this.now() + HOST_SLICE_MS;
+    while (!this.rings.sleep()) {
+      if (this.now() >= sliceEndsMs) {
+        // (HO4)
+        this.ports.afterTurn(() => {
+          this.drain();
+          this.sleep();
+          this.deadlines.arm();
+        });
+        return;
+      }
+      this.drain();
+    }
   }
 
-  /** Reads everything that was told. */
+  /** Reads everything that was told by now. */
   drain(): void {
     this.rings.readAll();
     for (const pool of this.instances.pools.values()) {
@@ -266,6 +292,10 @@ export class Driver {
       open: undefined,
       lane: { no: ticket.sessionNo, slot, queue },
     });
+    const error = this.#cancelledEarly.get(ticket.session);
+    if (error === undefined) return;
+    this.#cancelledEarly.delete(ticket.session);
+    this.apply({ type: 'session-cancelled', session: ticket.session, error });
   }
 
   #instanceExited(running: RunningInstance, error: ErrorData): void {
@@ -310,6 +340,13 @@ export class Driver {
         case 'abort':
           this.deadlines.abort(effect.slot, speakerOf(effect.invocation, effect.fence), effect.error);
           break;
+        case 'stop-session': {
+          const { session, error } = effect;
+          for (const { slot } of this.instances.all()) {
+            this.instances.post(slot, { type: 'stop-session', sessionNo: session.no, error });
+          }
+          break;
+        }
         case 'output':
         case 'copy-object':
         case 'persist':

@@ -57,8 +57,7 @@ export class Host {
         this.#startSession(message, blobs);
         break;
       case 'session-cancel':
-        this.#driver.drain();
-        this.#driver.apply({ type: 'session-cancelled', session: message.session, error: message.error });
+        this.#driver.cancel(message.session, message.error);
         break;
       case 'session-put':
         this.#driver.drain();

@@ -1,11 +1,15 @@
 /** While anything runs, rings are read and deadlines checked at least this often, rung or not. */
 export const WATCH_MS = 100;
+/** Instances that go on telling keep the host from the server no longer than this. */
+export const HOST_SLICE_MS = 5;
 /** Start-to-start samples per function for the percentiles of `stats`. */
 export const HOP_SAMPLES_MAX = 1_000;
 /** Blobs of one frame from the server. */
 export const FRAME_BYTES_MAX = 4 * 1024 * 1024 * 1024;
 /** Log lines of one message to the server. */
 export const LOGS_PER_MESSAGE_MAX = 200;
+/** Sessions that were cancelled before anything was heard of them, newest kept. */
+export const CANCELLED_EARLY_MAX = 1_000;
 /** Requests to the server that wait for an answer. */
 export const SERVER_REQUESTS_MAX = 100_000;
 /** Instances of the entry's pool that are started with the host. */

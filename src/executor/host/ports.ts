@@ -21,6 +21,8 @@ export interface HostPorts {
   readonly epochMs: () => number;
   /** Calls back once at or after `atMs`; returns how to take it back. */
   readonly setTimer: (atMs: number, callback: () => void) => () => void;
+  /** Calls back after the sockets and timers had their turn. */
+  readonly afterTurn: (callback: () => void) => void;
   readonly seed: number;
   readonly clockOriginMs: number;
   readonly startThread: (options: HostThreadOptions) => HostThread;

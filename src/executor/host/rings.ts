@@ -5,6 +5,7 @@
 //
 // HO1. What an instance told is read in its order; news of an invocation that is not known yet is read after the rings of
 //      all others, because whoever made it told so first.
+// HO4. Instances that tell without end keep nobody from the host: it reads what was told when it began to look.
 
 import { type EventRecord, readRecord } from '../shared/index.ts';
 import type { Instances, RunningInstance } from './instances.ts';
@@ -47,7 +48,7 @@ export class Rings {
     return false;
   }
 
-  /** Reads everything that was told. */
+  /** Reads everything that was told by now. */
   readAll(): void {
     this.expectsNews = false;
     for (const running of this.#instances.all()) {
@@ -61,8 +62,9 @@ export class Rings {
     if (running.beingRead) return;
     running.beingRead = true;
     const { reader } = running;
+    const { end } = reader;
     for (;;) {
-      const bytes = reader.peek();
+      const bytes = reader.peek(end);
       if (bytes === undefined) break;
       const record = readRecord(bytes);
       if (record.type === 'started' && this.#ports.isUnheardOf(record)) {

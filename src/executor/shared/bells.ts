@@ -1,7 +1,8 @@
 // Waking threads: only a sleeper is woken, because a wake costs the waker 10 µs and more.
 //
 // The waiter sets SLEEPING, looks once more for work, then waits on the old value of its bell; the waker makes the
-// work visible, then swaps SLEEPING to AWAKE and rings. So no wake-up is lost.
+// work visible, then swaps SLEEPING to AWAKE and rings. So no wake-up is lost. Whoever is woken by something else pauses
+// its sleep, so that it is not rung for work that it cannot take.
 
 import { INSTANCE_SLOTS_MAX } from './limits.ts';
 
@@ -33,6 +34,20 @@ export class Bells {
     Atomics.add(words, place * 2 + 1, 1);
     Atomics.notify(words, place * 2 + 1);
     return true;
+  }
+
+  /**
+   * `place` was woken by something else: no longer ring it. Its `wake` still comes if it was rung before.
+   * @returns whether it slept and nobody had rung it.
+   */
+  pause(place: number): boolean {
+    return Atomics.compareExchange(this.#words, place * 2, SLEEPING, AWAKE) === SLEEPING;
+  }
+
+  /** Sleeps on after `pause`. @returns false, awake, when `hasWork` finds some. */
+  resume(place: number, hasWork: () => boolean): boolean {
+    Atomics.store(this.#words, place * 2, SLEEPING);
+    return !hasWork() || !this.pause(place);
   }
 
   isSleeping(place: number): boolean {

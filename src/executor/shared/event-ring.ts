@@ -88,10 +88,15 @@ export class EventRingReader {
     this.#reader = new ByteReader(this.#buffer);
   }
 
-  /** The next record, not yet taken: read it, then `advance`. Undefined when all was read. */
-  peek(): ByteReader | undefined {
+  /** The place behind all that was told by now. */
+  get end(): number {
+    return Atomics.load(this.#words, HEAD);
+  }
+
+  /** The next record before `end`, not yet taken: read it, then `advance`. Undefined when all was read. */
+  peek(end = this.end): ByteReader | undefined {
     for (;;) {
-      if (Atomics.load(this.#words, HEAD) === this.#tail) return undefined;
+      if (((end - this.#tail) | 0) <= 0) return undefined;
       const position = this.#tail & MASK;
       const length = this.#buffer.readUInt32LE(position);
       if (length !== 0) {

@@ -54,6 +54,8 @@ export type HostToInstance =
       readonly fence: number;
       readonly error: ErrorData;
     }
+  /** The session is over: nothing of it begins any more, and what runs is aborted. */
+  | { readonly type: 'stop-session'; readonly sessionNo: number; readonly error: ErrorData }
   | { readonly type: 'triggers'; readonly triggers: TriggersByBucket; readonly version: number }
   | {
       readonly type: 'validate';

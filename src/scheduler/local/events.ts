@@ -96,6 +96,8 @@ export type SessionEffect =
       readonly slot: number;
       readonly error: ErrorData;
     }
+  /** Whatever instances have of it, known here or not, shall not begin any more. */
+  | { readonly type: 'stop-session'; readonly session: Session; readonly error: ErrorData }
   | { readonly type: 'output'; readonly session: Session; readonly object: StoredObject }
   /** To the owner of the bucket's bucket-scoped triggers. */
   | { readonly type: 'copy-object'; readonly session: Session; readonly seq: number; readonly object: StoredObject }

@@ -956,6 +956,7 @@ export class SessionMachine {
         if (!held) one.place = 'ended';
       }
     }
+    this.#effects.push({ type: 'stop-session', session, error });
     session.firstError = error;
     this.#end(session, error.code === 'E_CANCELLED' ? 'cancelled' : 'failed', error);
   }
