@@ -1,0 +1,87 @@
+// What the parts of the session machine share.
+//
+// Owns: the sessions that have not ended, what is due when, and the effects of the event at hand.
+// Does not own: what is done with them: attempts, objects, triggers and ends have a file each.
+
+import type { Prng } from '../../base/index.ts';
+import type { RerunRow } from '../../bucket/index.ts';
+import type { Now } from '../../trigger/index.ts';
+import type { SessionEffect, Which } from './events.ts';
+import { addInvocation, findInvocation, type Invocation, type Session } from './session.ts';
+import type { TimerQueue } from './timer-queue.ts';
+
+export interface MachineState {
+  readonly byId: Map<string, Session>;
+  readonly byNo: Map<number, Session>;
+  readonly timers: TimerQueue<Due>;
+  readonly random: Prng;
+  /** When the event at hand happened. */
+  now: Now;
+  /** What must happen because of it, in order; each event begins a list of its own. */
+  effects: SessionEffect[];
+}
+
+/** Who takes one looks whether it still holds. */
+export type Due =
+  | { readonly kind: 'retry'; readonly invocation: Invocation; readonly fence: number }
+  | { readonly kind: 'rerun'; readonly invocation: Invocation; readonly fence: number; readonly rule: RerunRow }
+  | { readonly kind: 'trigger'; readonly session: Session; readonly key: number }
+  | { readonly kind: 'idle'; readonly session: Session };
+
+/** The invocation, if the one who speaks bears its fence (SM2). */
+export function findSpeaker(state: MachineState, which: Which): Invocation | undefined {
+  const session = state.byNo.get(which.sessionNo);
+  if (session === undefined) return undefined;
+  const invocation = findInvocation(session, which.id);
+  return invocation !== undefined && invocation.fence === which.fence ? invocation : undefined;
+}
+
+/** It counts as live from now on; whoever makes it says where it is. */
+export function makeInvocation(
+  state: MachineState,
+  session: Session,
+  made: Pick<Invocation, 'id' | 'row' | 'firing' | 'parent' | 'inputs' | 'fence' | 'wantsResult'>,
+): Invocation {
+  const invocation: Invocation = {
+    session,
+    id: made.id,
+    row: made.row,
+    firing: made.firing,
+    parent: made.parent,
+    wantsResult: made.wantsResult,
+    inputs: made.inputs,
+    out: [],
+    place: 'queued',
+    slot: -1,
+    fence: made.fence,
+    attempts: 0,
+    failures: 0,
+    losses: 0,
+    reruns: 0,
+    missed: undefined,
+    queuedAtMs: state.now.monotonicMs,
+    startedAtMs: 0,
+    hostEvaluates: false,
+    sendError: undefined,
+    history: [],
+    next: undefined,
+  };
+  addInvocation(session, invocation);
+  session.live++;
+  return invocation;
+}
+
+/** It waits for an instance from now on. */
+export function enqueue(state: MachineState, invocation: Invocation): void {
+  invocation.place = 'queued';
+  invocation.slot = -1;
+  invocation.queuedAtMs = state.now.monotonicMs;
+  state.effects.push({ type: 'enqueue', invocation });
+}
+
+/** Of an object that somebody else keeps: the session does not end before the answer (SM4). */
+export function expectAck(session: Session, sender: Invocation | undefined): number {
+  const seq = session.nextAck++;
+  session.acks.set(seq, sender);
+  return seq;
+}
