@@ -67,7 +67,7 @@ export class Door {
       if (request.mode === 'sync' && key === undefined && request.delayMs === undefined) {
         const session = this.#admit(spec);
         this.#coordinator.accept(session);
-        return Promise.resolve({ session: session.id, outcome: this.#coordinator.outcomeOf(session) });
+        return Promise.resolve({ session: session.id, outcome: this.#coordinator.waits.outcomeOf(session) });
       }
       return this.#startKept(request, app, spec);
     } catch (error) {
@@ -93,7 +93,7 @@ export class Door {
     const session = this.#admit(spec, delayed);
     const written = this.#writeStart(session, request.delayMs);
     this.#accept(session, delayed ? request.delayMs : undefined);
-    const outcome = this.#coordinator.outcomeOf(session);
+    const outcome = this.#coordinator.waits.outcomeOf(session);
     // A sync answer waits for the end's record instead, which is written behind this one.
     if (request.mode === 'async') await written;
     return { session: session.id, outcome };
@@ -116,7 +116,7 @@ export class Door {
       const header = { session: session.id, digest: idempotency.digest, atMs: session.startedAtMs };
       changes.push({ put: keys.idempotency(idempotency.scope), header });
     }
-    return this.#coordinator.write(session, changes);
+    return this.#coordinator.writes.write(session, changes);
   }
 
   /** The session that the same key started before; refuses another body. */
@@ -124,12 +124,12 @@ export class Door {
     if (key === undefined) return undefined;
     const session = await this.#find(key);
     if (session === undefined) return undefined;
-    await this.#coordinator.written(session.id);
+    await this.#coordinator.writes.written(session.id);
     if (session.phase === 'ended' && session.outcome !== undefined) {
       this.#assertKept(session.id);
       return { session: session.id, outcome: Promise.resolve(session.outcome) };
     }
-    return { session: session.id, outcome: this.#coordinator.outcomeOf(session) };
+    return { session: session.id, outcome: this.#coordinator.waits.outcomeOf(session) };
   }
 
   async #find({ scope, digest }: Key): Promise<Session | undefined> {
@@ -267,7 +267,7 @@ export class Door {
     try {
       const session = await this.#find(key);
       if (session === undefined) return undefined;
-      await this.#coordinator.written(session.id);
+      await this.#coordinator.writes.written(session.id);
       return { session: session.id, duplicate: true };
     } catch (error) {
       if (!(error instanceof PlatformError) || error.code !== 'E_IDEMPOTENCY_MISMATCH') throw error;
@@ -287,7 +287,7 @@ export class Door {
     const known = session.outsideObject(bucket, name);
     if (known !== undefined) {
       if (known.digest !== event.digest) throw exists(bucket, name);
-      await this.#coordinator.written(id);
+      await this.#coordinator.writes.written(id);
       return { session: id, duplicate: true };
     }
     this.#assertTakes(session);
@@ -322,13 +322,13 @@ export class Door {
     try {
       const told = await tell();
       if (session.spec.durable) {
-        await this.#coordinator.write(session, [outsideChange(session.id, n, event)]);
+        await this.#coordinator.writes.write(session, [outsideChange(session.id, n, event)]);
       }
       return told;
     } catch (error) {
       // The host that died will be told again by the next session-start; every other refusal is final.
       if (error instanceof PlatformError && error.code === 'E_NODE_LOST' && isLive(session)) {
-        if (session.spec.durable) await this.#coordinator.write(session, [outsideChange(session.id, n, event)]);
+        if (session.spec.durable) await this.#coordinator.writes.write(session, [outsideChange(session.id, n, event)]);
         return undefined as T;
       }
       session.outside = session.outside.filter((other) => other !== event);
@@ -337,7 +337,7 @@ export class Door {
   }
 
   #give(session: Session, object: StoredObject): Promise<void> | undefined {
-    const written = this.#coordinator.take(session, session.spec.version, object, session.spec.durable);
+    const written = this.#coordinator.firings.take(session, session.spec.version, object, session.spec.durable);
     // It may have ended while the host answered: then nobody else will say that its objects cannot come again.
     if (session.phase === 'ended') this.#coordinator.triggers.sessionEnded(session.spec.app, session.id);
     return written;
@@ -348,7 +348,7 @@ export class Door {
     const { app, version } = session.spec;
     this.#assertTakes(session);
     assertBucket(app, this.#open(app).manifest, bucket);
-    this.#coordinator.closeBucketGroup(app, version, bucket);
+    this.#coordinator.firings.closeGroup(app, version, bucket);
     await this.#outside(session, { type: 'close', bucket }, async () => {
       const link = this.#coordinator.linkOf(app, version);
       if (link === undefined || session.phase !== 'running') return;
@@ -415,7 +415,7 @@ export class Door {
     const session = await this.#session(id);
     if (session.outcome !== undefined) {
       this.#assertKept(id);
-      return this.#coordinator.outcomeOf(session);
+      return this.#coordinator.waits.outcomeOf(session);
     }
     if (session.phase === 'ended') return outcomeOf(session);
     if (waitMs <= 0) return undefined;
@@ -431,7 +431,7 @@ export class Door {
       const cancel = timers.set(untilMs, nothing);
       if (signal?.aborted) nothing();
       signal?.addEventListener('abort', nothing);
-      void this.#coordinator.outcomeOf(session).then(give);
+      void this.#coordinator.waits.outcomeOf(session).then(give);
     });
   }
 
@@ -450,7 +450,7 @@ export class Door {
     const session = await this.#session(id);
     if (session.phase === 'ended') this.#assertKept(id);
     let wake: () => void = () => {};
-    const stop = this.#coordinator.follow(id, () => wake());
+    const stop = this.#coordinator.waits.follow(id, () => wake());
     const aborted = () => wake();
     signal.addEventListener('abort', aborted);
     try {
@@ -481,7 +481,7 @@ export class Door {
     limit: number;
     cursor?: string;
   }): Promise<{ sessions: readonly SessionRecord[]; cursor?: string }> {
-    await this.#coordinator.accounted(this.#coordinator.table.all());
+    await this.#coordinator.waits.accounted(this.#coordinator.table.all());
     const limit = Math.min(Math.max(1, query.limit), LIST_LIMIT_MAX);
     const before = query.cursor === undefined ? undefined : cursorOf(query.cursor);
     if (query.app !== undefined) this.#open(query.app, true);
@@ -526,9 +526,9 @@ export class Door {
     const waited = new Promise<void>((resolve) => {
       cancel = timers.set((clock.monotonicMs() + CANCEL_WAIT_MS) as MonotonicMs, resolve);
     });
-    await Promise.race([this.#coordinator.ended(session), waited]);
+    await Promise.race([this.#coordinator.waits.ended(session), waited]);
     cancel();
-    if (isEnded(session)) await this.#coordinator.written(id);
+    if (isEnded(session)) await this.#coordinator.writes.written(id);
   }
 
   async retrySession(id: string): Promise<{ session: string }> {
@@ -593,7 +593,7 @@ export class Door {
   /** Live or ended. @throws E_SESSION_UNKNOWN, E_SESSION_LOST. */
   async #session(id: string): Promise<Session> {
     const live = this.#coordinator.table.get(id);
-    if (live?.settled === true) await this.#coordinator.accounted([live]);
+    if (live?.settled === true) await this.#coordinator.waits.accounted([live]);
     const session = this.#coordinator.table.get(id) ?? (await this.#coordinator.archive.load(id));
     if (session !== undefined) return session;
     const parsed = parseSessionId(id);

@@ -25,7 +25,7 @@ export async function restoreCoordinator(coordinator: Coordinator): Promise<void
   const sessions = await liveSessions(coordinator);
   const effects: BucketTriggersEffect[] = [];
   const changes = await restoreTriggers(coordinator, new Set(sessions.map(({ session }) => session.id)), effects);
-  await coordinator.fire(effects, changes);
+  await coordinator.firings.fire(effects, changes);
   for (const { session, dueAtMs } of sessions) {
     if (dueAtMs === undefined) coordinator.accept(session);
     else coordinator.accept(session, monotonicOf(dueAtMs, coordinator.now()));
