@@ -82,6 +82,7 @@ export class Driver {
     this.bytes = new SessionBytes(this.#slab, boot.limits.inlineBytesMax, this.instances, this.ended);
     this.rings = new Rings(this.instances, {
       isUnheardOf: (record) => this.#isUnheardOf(record),
+      now: () => this.now(),
       onRecord: (running, record) => this.#heard(running, record),
       onRung: () => {
         this.drain();
@@ -300,7 +301,8 @@ export class Driver {
 
   #instanceExited(running: RunningInstance, error: ErrorData): void {
     // (HO2)
-    this.drain();
+    do this.drain();
+    while (running.reader.peek() !== undefined);
     const attempts = this.instances.allAttemptsOver(running);
     const blocks = this.instances.remove(running);
     for (const block of blocks) this.#slab.free(block);

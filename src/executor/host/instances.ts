@@ -53,8 +53,10 @@ export interface RunningInstance {
   readonly reader: EventRingReader;
   readonly actual: Actual[];
   ready: boolean;
-  /** Its ring is being read right now. */
-  beingRead: boolean;
+  /** Its ring is read up to here for now. */
+  readTo: number;
+  /** Records that were taken from its ring. */
+  recordsRead: number;
   /** Why it was ended by the host, if it was. */
   endedFor: ErrorData | undefined;
 }
@@ -213,7 +215,8 @@ export class Instances {
       reader: new EventRingReader(ring),
       actual: [],
       ready: false,
-      beingRead: false,
+      readTo: 0,
+      recordsRead: 0,
       endedFor: undefined,
     };
     this.#running[instance.slot] = running;

@@ -3,16 +3,21 @@
 // Owns: the order in which records are read, when the host sleeps, and whether it expects news.
 // Does not own: what a record means (driver), the rings themselves (Instances).
 //
-// HO1. What an instance told is read in its order; news of an invocation that is not known yet is read after the rings of
-//      all others, because whoever made it told so first.
+// HO1. What an instance told is read in its order. Whoever makes an invocation tells so before anybody can begin it: so
+//      news of one that is not known yet waits, and its ring with it, until that was read in another ring.
 // HO4. Instances that tell without end keep nobody from the host: it reads what was told when it began to look.
 
 import { type EventRecord, readRecord } from '../shared/index.ts';
 import type { Instances, RunningInstance } from './instances.ts';
+import { HOST_SLICE_MS } from './limits.ts';
+
+/** A ring that waits is seen, what it waits for is looked for, and it is read on. */
+const PASSES_MIN = 3;
 
 export interface RingPorts {
   /** Its firing, or its session when an instance was given that, may still be in another ring. */
   readonly isUnheardOf: (record: EventRecord) => boolean;
+  readonly now: () => number;
   readonly onRecord: (running: RunningInstance, record: EventRecord) => void;
   /** An instance has rung: read, and do what comes of it. */
   readonly onRung: () => void;
@@ -48,31 +53,72 @@ export class Rings {
     return false;
   }
 
-  /** Reads everything that was told by now. */
+  /**
+   * Reads what was told by now. News that waits for what was told later, by instances that go on telling, may be left:
+   * then `anythingTold`.
+   */
   readAll(): void {
     this.expectsNews = false;
+    const sliceEndsMs = this.#ports.now() + HOST_SLICE_MS;
+    /** Rings that wait, and at which record. */
+    let before = new Map<RunningInstance, number>();
+    for (let pass = 1; ; pass++) {
+      // What a ring waits for was told by now: this is read before it is taken for lost.
+      for (const running of this.#instances.all()) running.readTo = running.reader.end;
+      const waiting = new Map<RunningInstance, number>();
+      for (const running of this.#instances.all()) {
+        if (!this.#read(running)) waiting.set(running, running.recordsRead);
+      }
+      if (waiting.size === 0) break;
+      for (const [running, record] of waiting) {
+        if (before.get(running) === record) this.#takeIfLost(running, waiting.keys());
+      }
+      before = waiting;
+      if (pass >= PASSES_MIN && this.#ports.now() >= sliceEndsMs) break; // (HO4)
+    }
     for (const running of this.#instances.all()) {
-      this.#read(running);
       if (running.ready && !this.#instances.bells.isSleeping(running.slot)) this.expectsNews = true;
     }
   }
 
-  #read(running: RunningInstance): void {
-    // Whoever reads it further up goes on; what it waits for cannot lie behind what it reads (HO1).
-    if (running.beingRead) return;
-    running.beingRead = true;
+  /** @returns false when it stands at news of an invocation that is not known yet. */
+  #read(running: RunningInstance): boolean {
     const { reader } = running;
-    const { end } = reader;
     for (;;) {
-      const bytes = reader.peek(end);
-      if (bytes === undefined) break;
+      const bytes = reader.peek(running.readTo);
+      if (bytes === undefined) return true;
       const record = readRecord(bytes);
-      if (record.type === 'started' && this.#ports.isUnheardOf(record)) {
-        for (const other of this.#instances.all()) this.#read(other);
-      }
-      reader.advance();
-      this.#ports.onRecord(running, record);
+      if (record.type === 'started' && this.#ports.isUnheardOf(record)) return false;
+      this.#take(running, record);
     }
-    running.beingRead = false;
   }
+
+  #take(running: RunningInstance, record: EventRecord): void {
+    running.reader.advance();
+    running.recordsRead++;
+    this.#ports.onRecord(running, record);
+  }
+
+  /**
+   * What a ring waits for was told before, and all rings were read but for those that wait. If it is not ahead in one of
+   * them, it will never be read: its session is over, or it was overtaken.
+   */
+  #takeIfLost(running: RunningInstance, waiting: Iterable<RunningInstance>): void {
+    for (const other of waiting) if (other !== running && tells(other, running)) return;
+    const bytes = running.reader.peek();
+    if (bytes !== undefined) this.#take(running, readRecord(bytes));
+  }
+}
+
+/** Whether `teller` tells, further on, of the invocation that `waiter` stands at. */
+function tells(teller: RunningInstance, waiter: RunningInstance): boolean {
+  const bytes = waiter.reader.peek();
+  if (bytes === undefined) return false;
+  const { sessionNo, id } = readRecord(bytes);
+  for (const ahead of teller.reader.ahead()) {
+    const record = readRecord(ahead);
+    if (record.type !== 'sent' || record.sessionNo !== sessionNo) continue;
+    if (record.firings?.some((firing) => firing.id.hi === id.hi && firing.id.lo === id.lo)) return true;
+  }
+  return false;
 }

@@ -107,6 +107,22 @@ export class EventRingReader {
     }
   }
 
+  /** All records that are not taken yet, up to `end`; takes none. */
+  *ahead(end = this.end): Generator<ByteReader> {
+    const reader = new ByteReader(this.#buffer);
+    for (let tail = this.#tail; ((end - tail) | 0) > 0; ) {
+      const position = tail & MASK;
+      const length = this.#buffer.readUInt32LE(position);
+      if (length === 0) {
+        tail = (tail + EVENT_RING_BYTES - position) | 0;
+        continue;
+      }
+      reader.at = position + HEADER_BYTES;
+      yield reader;
+      tail = (tail + length) | 0;
+    }
+  }
+
   /** The record that `peek` gave is done. */
   advance(): void {
     const length = this.#buffer.readUInt32LE(this.#tail & MASK);
