@@ -1,5 +1,6 @@
 export { Coordinator } from './global/coordinator.ts';
-export { assertBucket, assertFunction, Door, unknownApp } from './global/door.ts';
+export { Door } from './global/door.ts';
+export { assertBucket, assertFunction, unknownApp } from './global/door-checks.ts';
 export {
   DELAYED_SESSIONS_MAX,
   ENDED_BYTES_MAX,

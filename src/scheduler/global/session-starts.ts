@@ -1,0 +1,110 @@
+// What every start of a session takes, by whatever door it comes.
+//
+// Owns: idempotency keys, admission, what is written of a start.
+// Does not own: who may start what (Door, OutsideObjects), the session from then on (Coordinator).
+
+import { fromErrorData, type MonotonicMs, PlatformError } from '../../base/index.ts';
+import type { Payload } from '../../protocol/index.ts';
+import type { Coordinator } from './coordinator.ts';
+import { IDEMPOTENCY_WINDOW_MS } from './limits.ts';
+import type { RecordChange } from './record-store.ts';
+import type { Session, SessionSpec } from './session.ts';
+import { keys, outsideChange, sessionChange } from './session-codec.ts';
+
+export const NO_TAGS: Readonly<Record<string, string>> = {};
+export const NO_CAUSES: readonly string[] = [];
+
+/** Of a start that shall happen once. */
+export interface Key {
+  readonly scope: string;
+  readonly digest: string;
+}
+
+export class SessionStarts {
+  readonly #coordinator: Coordinator;
+
+  constructor(coordinator: Coordinator) {
+    this.#coordinator = coordinator;
+  }
+
+  /** The session that the key started within the window, live or ended. @throws E_IDEMPOTENCY_MISMATCH for another body. */
+  async find({ scope, digest }: Key): Promise<Session | undefined> {
+    const { ports, archive, table } = this.#coordinator;
+    const oldestMs = ports.clock.epochMs() - IDEMPOTENCY_WINDOW_MS;
+    const known = this.startedWith(scope);
+    if (known !== undefined) {
+      if (known.spec.idempotency?.digest !== digest) throw mismatch(known.id);
+      return known;
+    }
+    const record = ports.records.peek<{ session: string; digest: string; atMs: number }>(keys.idempotency(scope));
+    if (record === undefined || record.header.atMs < oldestMs) return undefined;
+    if (record.header.digest !== digest) throw mismatch(record.header.session);
+    return table.get(record.header.session) ?? (await archive.load(record.header.session));
+  }
+
+  /** In memory and within the window. */
+  startedWith(scope: string): Session | undefined {
+    const session = this.#coordinator.startedWith(scope);
+    const oldestMs = this.#coordinator.ports.clock.epochMs() - IDEMPOTENCY_WINDOW_MS;
+    return session === undefined || session.startedAtMs < oldestMs ? undefined : session;
+  }
+
+  /** @throws E_QUEUE_FULL when its app has too many sessions that have not ended. */
+  admit(spec: SessionSpec, delayed = false): Session {
+    const session = this.#coordinator.create(spec, delayed);
+    for (const { inputs } of spec.entries) for (const { header } of inputs) own(header, session.id);
+    const refusal = this.#coordinator.table.refusal(spec.app, session.inputBytes, delayed);
+    if (refusal !== undefined) {
+      this.#coordinator.counters.refused++;
+      throw new PlatformError('E_QUEUE_FULL', refusal.detail, { retryAfterMs: refusal.retryAfterMs });
+    }
+    return session;
+  }
+
+  /** From here on it is live; at once, or when `delayMs` are over. */
+  accept(session: Session, delayMs?: number): void {
+    const { monotonicMs } = this.#coordinator.now();
+    if (delayMs === undefined) this.#coordinator.accept(session);
+    else this.#coordinator.accept(session, (monotonicMs + delayMs) as MonotonicMs);
+  }
+
+  /** Resolves when a second server would find it; at once for one that is not durable. */
+  writeStart(session: Session, delayMs?: number): Promise<void> {
+    if (!session.spec.durable) return Promise.resolve();
+    const { epochMs } = this.#coordinator.ports.clock;
+    const dueAtMs = delayMs === undefined || delayMs <= 0 ? undefined : epochMs() + delayMs;
+    const changes: RecordChange[] = [sessionChange(session, dueAtMs)];
+    for (const [n, event] of (session.outside ?? []).entries()) changes.push(outsideChange(session.id, n, event));
+    const { idempotency } = session.spec;
+    if (idempotency !== undefined) {
+      const header = { session: session.id, digest: idempotency.digest, atMs: session.startedAtMs };
+      changes.push({ put: keys.idempotency(idempotency.scope), header });
+    }
+    return this.#coordinator.writes.write(session, changes);
+  }
+
+  /** Lets the app's own validator look at a value. @throws what it refuses. */
+  async validate(
+    app: string,
+    version: string,
+    target: { readonly function: string } | { readonly bucket: string },
+    payload: Payload,
+  ): Promise<void> {
+    const link = await this.#coordinator.link(app, version);
+    const { contentType, bytes } = payload;
+    await link.request({ type: 'validate', target, payload: { contentType, size: bytes.length } }, [bytes]);
+  }
+}
+
+function mismatch(session: string): PlatformError {
+  return fromErrorData({
+    code: 'E_IDEMPOTENCY_MISMATCH',
+    message: `This idempotency key started session '${session}' with another body. Use a new key for a new request.`,
+    details: { session },
+  });
+}
+
+/** An input made before its session had an id gets it now; nobody else has seen it. */
+function own(header: { readonly session: string }, session: string): void {
+  if (header.session === '') (header as { session: string }).session = session;
+}
