@@ -12,6 +12,8 @@
 // SL3. `usedPages` never exceeds the budget; an allocation beyond it is refused before any page is touched.
 // SL4. No thread waits for another: one that dies in the middle leaves pages that bear its number, and `sweep` takes
 //      back those in which the host knows no object.
+// SL5. Pages are reused from the lowest on: what was never touched stays untouched, so that resident memory follows what
+//      is in use at the most, not what was ever allocated. `hint` is a page below which hardly any is free.
 
 import { assert, PlatformError } from '../base/index.ts';
 import {
@@ -127,7 +129,7 @@ export class Slab {
     Atomics.store(this.#live, first, 0);
     for (let page = first; page < first + pages; page++) Atomics.store(this.#owner, page, 0);
     Atomics.sub(this.#counters, USED, pages);
-    Atomics.store(this.#counters, HINT, first);
+    this.#lowerHint(first);
   }
 
   /** A view of the bytes, no copy. */
@@ -166,6 +168,7 @@ export class Slab {
       if (count > 0) continue;
       Atomics.store(this.#owner, page, 0);
       Atomics.sub(this.#counters, USED, 1);
+      this.#lowerHint(page);
     }
   }
 
@@ -202,7 +205,15 @@ export class Slab {
     if (Atomics.sub(this.#live, page, 1) !== 1) return;
     Atomics.store(this.#owner, page, 0);
     Atomics.sub(this.#counters, USED, 1);
-    Atomics.store(this.#counters, HINT, page);
+    this.#lowerHint(page);
+  }
+
+  #lowerHint(page: number): void {
+    for (let hint = Atomics.load(this.#counters, HINT); page < hint; ) {
+      const seen = Atomics.compareExchange(this.#counters, HINT, hint, page);
+      if (seen === hint) return;
+      hint = seen;
+    }
   }
 
   #charge(pages: number, size: number): void {
@@ -226,7 +237,8 @@ export class Slab {
     const found = this.#claimBetween(start, this.#pageCount, pages);
     const first = found >= 0 ? found : this.#claimBetween(0, this.#pageCount, pages);
     if (first < 0) return -1;
-    Atomics.store(this.#counters, HINT, first + pages < this.#pageCount ? first + pages : 0);
+    // A run may have left smaller gaps behind it. Who freed a page meanwhile has lowered the hint: it stays.
+    if (pages === 1 || first === start) Atomics.compareExchange(this.#counters, HINT, start, first + pages);
     this.#grow(first, pages);
     return first;
   }
@@ -253,6 +265,7 @@ export class Slab {
   /** Frees the `run` pages before `page` that were claimed on the way. */
   #giveBack(page: number, run: number): 0 {
     for (let i = page - run; i < page; i++) Atomics.store(this.#owner, i, 0);
+    if (run > 0) this.#lowerHint(page - run);
     return 0;
   }
 
