@@ -23,7 +23,7 @@ import { type EventRecord, type InstanceToHost, type Speaker, withUserStack } fr
 import { Deadlines } from './deadlines.ts';
 import { HostCounts } from './host-stats.ts';
 import { HOST_OWNER, Instances, type RunningInstance } from './instances.ts';
-import { CANCELLED_EARLY_MAX, HOST_SLICE_MS, LOGS_PER_MESSAGE_MAX } from './limits.ts';
+import { CANCELLED_EARLY_MAX, CLOCK_SET_MS_MIN, HOST_SLICE_MS, LOGS_PER_MESSAGE_MAX } from './limits.ts';
 import { Offers } from './offers.ts';
 import type { HostPorts } from './ports.ts';
 import { Rings } from './rings.ts';
@@ -55,6 +55,7 @@ export class Driver {
   #triggers: TriggersByBucket = {};
   #logs: HostLog[] = [];
   #draining = false;
+  #epochOffsetMs = 0;
   readonly #cancelledEarly = new Map<string, ErrorData>();
 
   /** @param onMessage gets what an instance says otherwise than through its ring. */
@@ -142,9 +143,11 @@ export class Driver {
     return { monotonicMs: this.ports.monotonicMs(), epochMs: this.ports.epochMs() };
   }
 
-  /** Epoch minus monotonic, ms. */
+  /** Epoch minus monotonic, ms. The same from call to call unless the machine's clock was set. */
   epochOffsetMs(): number {
-    return this.ports.epochMs() - this.now();
+    const offsetMs = this.ports.epochMs() - this.now();
+    if (Math.abs(offsetMs - this.#epochOffsetMs) > CLOCK_SET_MS_MIN) this.#epochOffsetMs = offsetMs;
+    return this.#epochOffsetMs;
   }
 
   // ── events ─────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -10,6 +10,8 @@ export const FRAME_BYTES_MAX = 4 * 1024 * 1024 * 1024;
 export const LOGS_PER_MESSAGE_MAX = 200;
 /** Sessions that were cancelled before anything was heard of them, newest kept. */
 export const CANCELLED_EARLY_MAX = 1_000;
+/** Wall clock and monotonic clock are apart by less than this unless somebody set the wall clock. */
+export const CLOCK_SET_MS_MIN = 50;
 /** Requests to the server that wait for an answer. */
 export const SERVER_REQUESTS_MAX = 100_000;
 /** Instances of the entry's pool that are started with the host. */
