@@ -2,11 +2,6 @@ import type { Branded } from './units.ts';
 
 /** `<class><boot epoch, base 36>-<counter, base 36>-<random>`; see sessionIdOf. At most SESSION_ID_CHARS_MAX ASCII letters. */
 export type SessionId = Branded<string, 'SessionId'>;
-/** 16 hex digits: 64 bits, unique in its session and the same in every re-execution. */
-export type InvocationId = Branded<string, 'InvocationId'>;
-export type InstanceId = Branded<string, 'InstanceId'>;
-/** Attempt number of an invocation, 1 for the first: higher fences lower. */
-export type FencingToken = Branded<number, 'FencingToken'>;
 
 export const SESSION_ID_CHARS_MAX = 40;
 /** Names of apps, functions, buckets and triggers. */

@@ -16,13 +16,10 @@ export { Heap } from './heap.ts';
 export {
   APP_NAME_PATTERN,
   type DurabilityClass,
-  type FencingToken,
   type Hash64,
   hashInts,
   hashText,
   hexOf,
-  type InstanceId,
-  type InvocationId,
   NAME_PATTERN,
   parseSessionId,
   SESSION_ID_CHARS_MAX,

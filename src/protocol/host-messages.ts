@@ -6,7 +6,7 @@
 
 import type { ErrorData } from '../base/index.ts';
 import type { TriggerSpec } from './manifest.ts';
-import type { InstanceInfo, LogEntry, SessionCounts, SessionTrace, UnfiredTrigger } from './session.ts';
+import type { FinalFailure, InstanceInfo, LogEntry, SessionCounts, SessionTrace, UnfiredTrigger } from './session.ts';
 
 export const HOST_PROTOCOL_VERSION = 1;
 
@@ -139,11 +139,7 @@ export type HostToServer =
       readonly counts: SessionCounts;
       readonly meteredMs: number;
       /** Final failures beside an output, or in a session whose result was given already: dead letters. */
-      readonly failures?: readonly {
-        readonly invocation: string;
-        readonly function: string;
-        readonly error: ErrorData;
-      }[];
+      readonly failures?: readonly FinalFailure[];
     }
   /** For the bucket's bucket-scoped triggers; acknowledged when the coordinator owns it. `seq` counts up per session. */
   | {
@@ -218,3 +214,9 @@ export interface HostLimits {
   /** `dev`: verify by checksum that objects do not change after they were sent. */
   readonly verifyObjects: boolean;
 }
+
+/** The answer to a request of the server's. */
+export type HostReply = Extract<HostToServer, { type: 'reply' }>;
+type WithoutId<M> = M extends { readonly requestId: number } ? Omit<M, 'requestId'> : never;
+/** What the server asks a host and waits for; the connection numbers it. */
+export type HostRequest = WithoutId<Exclude<ServerToHost, { type: 'reply' }>>;

@@ -2,6 +2,7 @@
 
 export type FunctionKind = 'fn' | 'durable';
 export type Runtime = 'thread' | 'process';
+/** Where a trigger's state lives: one per session, or one per bucket across sessions. */
 export type TriggerScope = 'session' | 'bucket';
 
 /** Where something was declared, for error messages: a path as the author knows it, 1-based line. */
@@ -38,7 +39,9 @@ export interface FunctionSpec {
   readonly source?: SourceLocation;
 }
 
+/** The functions that a firing invokes, once each. */
 type Run = string | readonly string[];
+/** Wire form of a RegExp. */
 export interface RegExpSpec {
   readonly regexp: string;
   readonly flags: string;
@@ -47,7 +50,13 @@ export interface RegExpSpec {
 /** Options of each primitive as in design 2.2; checked by `checkTrigger`. */
 export type TriggerSpec = { readonly source?: SourceLocation } & (
   | { readonly kind: 'immediate'; readonly run: Run }
-  | { readonly kind: 'byName'; readonly name?: string; readonly match?: string | RegExpSpec; readonly run: Run }
+  | {
+      readonly kind: 'byName';
+      readonly name?: string;
+      /** A prefix, or a regular expression. */
+      readonly match?: string | RegExpSpec;
+      readonly run: Run;
+    }
   | { readonly kind: 'bySet'; readonly names: readonly string[]; readonly run: Run }
   | {
       readonly kind: 'byBatchSize';
@@ -59,6 +68,7 @@ export type TriggerSpec = { readonly source?: SourceLocation } & (
   | {
       readonly kind: 'byTime';
       readonly windowMs?: number;
+      /** Five fields, or six with seconds in front; in UTC. */
       readonly cron?: string;
       readonly fireEmpty?: boolean;
       readonly scope?: TriggerScope;

@@ -1,7 +1,7 @@
 // Shapes of sessions, traces and the other records that HTTP answers show: interface.md section 2.
 
 import type { ErrorData } from '../base/index.ts';
-import type { Manifest, SourceLocation, TriggerSpec } from './manifest.ts';
+import type { Manifest, SourceLocation } from './manifest.ts';
 
 export type SessionState = 'running' | 'completed' | 'failed' | 'cancelled' | 'parked';
 /** How an attempt came by its instance. */
@@ -130,11 +130,11 @@ export interface AppObjects {
   readonly sessions: number;
 }
 
-/** A trigger as added at run time. */
-export interface TriggerPlacement {
-  readonly bucket: string;
-  readonly trigger: string;
-  readonly spec: TriggerSpec;
+/** An invocation that got no further attempt. */
+export interface FinalFailure {
+  readonly invocation: string;
+  readonly function: string;
+  readonly error: ErrorData;
 }
 
 /** One problem of a refused app. */

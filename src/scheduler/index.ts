@@ -21,8 +21,6 @@ export type {
   DeadLetter,
   HostDirectory,
   HostLink,
-  HostReply,
-  HostRequest,
 } from './global/ports.ts';
 export { RecordStore } from './global/record-store.ts';
 export type { LostHost } from './global/session-table.ts';

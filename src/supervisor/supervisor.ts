@@ -12,14 +12,17 @@ import type {
   SpawnedProcess,
   Timers,
 } from '../platform/index.ts';
-import { HOST_PROTOCOL_VERSION, type HostBoot, type HostToServer, type ServerToHost } from '../protocol/index.ts';
+import {
+  HOST_PROTOCOL_VERSION,
+  type HostBoot,
+  type HostReply,
+  type HostRequest,
+  type HostToServer,
+  type ServerToHost,
+} from '../protocol/index.ts';
 import { HostLife, type HostLifeEffect, type HostLifeEvent, type HostState } from './host-life.ts';
 import { Lanes } from './lanes.ts';
 import { HELLO_MS_MAX, LAST_LINES_MAX, LAST_WORDS_MS_MAX } from './limits.ts';
-
-export type HostReplyMessage = Extract<HostToServer, { type: 'reply' }>;
-type WithoutId<M> = M extends { readonly requestId: number } ? Omit<M, 'requestId'> : never;
-export type HostRequestMessage = WithoutId<Exclude<ServerToHost, { type: 'reply' }>>;
 
 /** A connection to a ready host. */
 export interface HostConnection {
@@ -28,9 +31,9 @@ export interface HostConnection {
   readonly pid: number;
   send(message: ServerToHost, blobs?: readonly Uint8Array[]): void;
   request(
-    message: HostRequestMessage,
+    message: HostRequest,
     blobs?: readonly Uint8Array[],
-  ): Promise<{ reply: HostReplyMessage; blobs: readonly Uint8Array[] }>;
+  ): Promise<{ reply: HostReply; blobs: readonly Uint8Array[] }>;
 }
 
 export interface SupervisorPorts {
@@ -73,7 +76,7 @@ interface Host {
   pending: Map<
     number,
     {
-      resolve: (answer: { reply: HostReplyMessage; blobs: readonly Uint8Array[] }) => void;
+      resolve: (answer: { reply: HostReply; blobs: readonly Uint8Array[] }) => void;
       reject: (error: unknown) => void;
     }
   >;

@@ -1,60 +1,8 @@
-// The wire form of a trigger, as it stands in a manifest, and what can be read off it without any state.
+// What can be read off a trigger, as it stands in a manifest, without any state.
 
-/** Where a trigger's state lives: one per session, or one per bucket across sessions. */
-export type TriggerScope = 'session' | 'bucket';
+import type { RegExpSpec, TriggerScope, TriggerSpec } from '../protocol/index.ts';
 
-/** The functions that a firing invokes, once each. */
-type Run = string | readonly string[];
-
-/** Wire form of a RegExp. */
-export interface RegExpSpec {
-  readonly regexp: string;
-  readonly flags: string;
-}
-
-export type TriggerSpec =
-  | { readonly kind: 'immediate'; readonly run: Run }
-  | {
-      readonly kind: 'byName';
-      readonly name?: string;
-      /** A prefix, or a regular expression. */
-      readonly match?: string | RegExpSpec;
-      readonly run: Run;
-    }
-  | { readonly kind: 'bySet'; readonly names: readonly string[]; readonly run: Run }
-  | {
-      readonly kind: 'byBatchSize';
-      readonly size: number;
-      readonly maxWaitMs?: number;
-      readonly scope?: TriggerScope;
-      readonly run: Run;
-    }
-  | {
-      readonly kind: 'byTime';
-      readonly windowMs?: number;
-      /** Five fields, or six with seconds in front; in UTC. */
-      readonly cron?: string;
-      readonly fireEmpty?: boolean;
-      readonly scope?: TriggerScope;
-      readonly run: Run;
-    }
-  | {
-      readonly kind: 'redundant';
-      readonly k: number;
-      readonly n: number;
-      readonly sources?: readonly string[];
-      readonly cancelLosers?: boolean;
-      readonly scope?: TriggerScope;
-      readonly run: Run;
-    }
-  | { readonly kind: 'dynamicJoin'; readonly run: Run }
-  | {
-      readonly kind: 'dynamicGroup';
-      readonly producers?: readonly string[];
-      readonly scope?: TriggerScope;
-      readonly run: Run;
-    };
-
+export type { RegExpSpec, TriggerScope, TriggerSpec };
 export type TriggerKind = TriggerSpec['kind'];
 export type SpecOf<K extends TriggerKind> = Extract<TriggerSpec, { kind: K }>;
 

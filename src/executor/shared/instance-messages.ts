@@ -39,11 +39,6 @@ export interface InstanceBoot {
   readonly verifyObjects: boolean;
 }
 
-export interface ObjectKey {
-  readonly bucket: number;
-  readonly name: string;
-}
-
 export type HostToInstance =
   | { readonly type: 'object'; readonly requestId: number; readonly object?: StoredObject; readonly error?: ErrorData }
   | {

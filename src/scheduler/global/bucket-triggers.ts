@@ -135,11 +135,6 @@ export class BucketTriggers {
     this.#apps.delete(app);
   }
 
-  /** Whether an object in this bucket would meet a trigger of bucket scope. */
-  watches(app: string, bucket: string, version: string): boolean {
-    return this.#apps.get(app)?.states.some((one) => listens(one.placement, bucket, version)) === true;
-  }
-
   /** Whether triggers that drain still run functions of this version. */
   usesVersion(app: string, version: string): boolean {
     return (
@@ -199,17 +194,14 @@ export class BucketTriggers {
     return { type: 'taken' };
   }
 
-  /** `ctx.closeGroup` and its like from outside. @returns false when no bucket-scoped group is there. */
-  close(app: string, bucket: string, version: string, now: Now, effects: BucketTriggersEffect[]): boolean {
+  /** `ctx.closeGroup` and its like from outside. Does nothing when no bucket-scoped group is there. */
+  close(app: string, bucket: string, version: string, now: Now, effects: BucketTriggersEffect[]): void {
     const state = this.#apps.get(app);
-    let found = false;
     for (const one of state?.states ?? []) {
       if (state === undefined || one.placement.spec.kind !== 'dynamicGroup') continue;
       if (!listens(one.placement, bucket, version)) continue;
-      found = true;
       this.#apply(state, one, one.machine.onClose(now), effects);
     }
-    return found;
   }
 
   timerFired(placement: Placement, now: Now, effects: BucketTriggersEffect[]): void {

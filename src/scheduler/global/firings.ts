@@ -53,12 +53,11 @@ export class Firings {
     return written;
   }
 
-  /** @returns whether the bucket has a group to close. */
-  closeGroup(app: string, version: string, bucket: string): boolean {
+  /** No more objects come into the bucket's groups. */
+  closeGroup(app: string, version: string, bucket: string): void {
     const effects: BucketTriggersEffect[] = [];
-    const found = this.triggers.close(app, bucket, version, this.#coordinator.now(), effects);
+    this.triggers.close(app, bucket, version, this.#coordinator.now(), effects);
     this.#writes.supervise(this.fire(effects), 'a firing');
-    return found;
   }
 
   /** The app has another current version or other triggers. */

@@ -5,10 +5,10 @@ import { createHash } from 'node:crypto';
 import type { EpochMs, MonotonicMs } from '../../base/index.ts';
 import { PlatformError, Prng } from '../../base/index.ts';
 import { type DataFolder, MemoryKeyValueStore } from '../../platform/index.ts';
-import type { HostToServer, Manifest, Payload, ServerToHost } from '../../protocol/index.ts';
+import type { HostRequest, HostToServer, Manifest, Payload, ServerToHost } from '../../protocol/index.ts';
 import { Coordinator } from './coordinator.ts';
 import { Door } from './door.ts';
-import type { HostLink, HostRequest } from './ports.ts';
+import type { HostLink } from './ports.ts';
 import { RecordStore } from './record-store.ts';
 
 export function json(value: unknown): Payload {

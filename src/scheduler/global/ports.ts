@@ -2,7 +2,7 @@
 
 import type { ErrorData } from '../../base/index.ts';
 import type { Clock, Digest, Random, Timers } from '../../platform/index.ts';
-import type { HostToServer, Manifest, ServerToHost } from '../../protocol/index.ts';
+import type { HostReply, HostRequest, Manifest, ServerToHost } from '../../protocol/index.ts';
 import type { RecordStore } from './record-store.ts';
 
 export interface CurrentApp {
@@ -17,10 +17,6 @@ export interface AppDirectory {
   hasVersion(app: string, version: string): boolean;
   names(): Iterable<string>;
 }
-
-export type HostReply = Extract<HostToServer, { type: 'reply' }>;
-type WithoutId<M> = M extends { readonly requestId: number } ? Omit<M, 'requestId'> : never;
-export type HostRequest = WithoutId<Exclude<ServerToHost, { type: 'reply' }>>;
 
 /** A connection to a ready app host. */
 export interface HostLink {

@@ -136,10 +136,6 @@ export class SessionTable {
     return this.#apps.get(app)?.versions.get(version)?.live.size ?? 0;
   }
 
-  isHostReady(app: string, version: string): boolean {
-    return this.#apps.get(app)?.versions.get(version)?.hostReady === true;
-  }
-
   sessionsOf(app: string): Session[] {
     const sessions: Session[] = [];
     for (const version of this.#apps.get(app)?.versions.values() ?? []) sessions.push(...version.live);

@@ -3,6 +3,7 @@
 import type { EpochMs, ErrorData, MonotonicMs, SessionId } from '../../base/index.ts';
 import { assert } from '../../base/index.ts';
 import type {
+  FinalFailure,
   ObjectHeader,
   OutputEvent,
   Payload,
@@ -71,11 +72,7 @@ export interface SessionEnd {
   readonly unfired: readonly UnfiredTrigger[];
   readonly counts: SessionCounts;
   readonly meteredMs: number;
-  readonly failures?: readonly {
-    readonly invocation: string;
-    readonly function: string;
-    readonly error: ErrorData;
-  }[];
+  readonly failures?: readonly FinalFailure[];
 }
 
 /** One object, close or join that came from outside; told again to the next host when one is lost. */

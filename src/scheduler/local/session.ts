@@ -2,7 +2,7 @@
 
 import type { ErrorData, Hash64 } from '../../base/index.ts';
 import type { AppTables, FunctionRow, RerunRow, StoredObject } from '../../bucket/index.ts';
-import type { AttemptOutcome, StartKind } from '../../protocol/index.ts';
+import type { AttemptOutcome, FinalFailure, StartKind } from '../../protocol/index.ts';
 import type { TriggerMachine } from '../../trigger/index.ts';
 
 /**
@@ -56,12 +56,6 @@ export interface Invocation {
   history: AttemptRecord[];
   /** Another invocation of the session whose `lo` is equal. */
   next: Invocation | undefined;
-}
-
-export interface FinalFailure {
-  readonly invocation: string;
-  readonly function: string;
-  readonly error: ErrorData;
 }
 
 export interface Session {
