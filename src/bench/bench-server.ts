@@ -14,6 +14,9 @@ import { nowUs } from './now.ts';
 /** The command line of this build. */
 const PROGRAM = pathToFileURL(join(dirname(dirname(fileURLToPath(import.meta.url))), 'bin', 'antrail.js'));
 
+/** No session of a suite takes nearly as long: one that hangs must end the run with a reason. */
+const INVOKE_MS_MAX = 60_000;
+
 export interface Answer<R> {
   readonly value: R;
   readonly sentUs: number;
@@ -51,7 +54,11 @@ export class BenchServer {
 
   /** Invokes and waits, one at a time. @throws when the answer is not 200. */
   async invoke<R>(functionName: string, input: unknown): Promise<Answer<R>> {
-    const request = requestBytes(this.address, this.pathOf(functionName), JSON.stringify(input));
+    const request = requestBytes(
+      this.address,
+      `${this.pathOf(functionName)}?timeoutMs=${INVOKE_MS_MAX}`,
+      JSON.stringify(input),
+    );
     const sentUs = nowUs();
     const body = await this.#connection.request(request);
     const answeredUs = nowUs();
