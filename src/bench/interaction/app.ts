@@ -21,8 +21,6 @@ import { nowUs } from '../now.ts';
 const OCCUPIED_US = 200;
 /** Longer than that: whoever handed over before is asleep again. */
 const SETTLED_US = 250;
-/** More than one session has. */
-const HOPS_REMEMBERED_MAX = 1_000;
 /** What the last byte of a handed-over object is; the time it was sent is in its first 8. */
 const MARK = 7;
 export const TIMED_BYTES_MIN = 9;
@@ -30,8 +28,6 @@ export const TIMED_BYTES_MIN = 9;
 /** When the latest send of this thread had ended. */
 let sendEndedUs = 0;
 let sendBeganUs = 0;
-/** Hops after which this thread has been occupied: each has one successor for that, at any time. */
-const occupiedAfter = new Set<string>();
 
 export interface InlineHop {
   /** From the end of `send` to the first line of the successor; undefined: another instance took it. */
@@ -67,35 +63,35 @@ export interface RelayOrder {
 export type Relay = readonly number[];
 
 /**
- * Hops to and fro between instances. Each sender sends twice. One of the successors stays on its instance and occupies it,
- * so that the other must run elsewhere, or, if nobody comes in time, late: that one counts and sends on.
+ * Hops to and fro between instances. Each sender sends twice: the first successor stays on its instance and occupies it, so
+ * that the second must run elsewhere, or, if nobody comes in time, late. Now and then the executor gives the first one away
+ * instead: then the second was kept, no hop, and does not count.
  */
 const relay = fn((ctx, [input]: Inputs<RelayOrder>) => {
   const order = input.json();
   ctx.join('hops', order.hops);
   return passOn(ctx, order);
 });
+const occupy = fn(() => stayAwake(OCCUPIED_US));
 const relayed = fn((ctx, [input]) => {
   const startedUs = nowUs();
   const small = input.contentType === 'application/json';
   const sentUs = small ? (input.json() as number) : timeIn(input);
   const hopUs = (small ? startedUs : nowUs()) - sentUs;
   const [thread, hops = 0, gapMs = 0] = input.group.split(' ').map(Number);
-  const hop = `${ctx.session} ${hops}`;
-  if (thread === threadId && !occupiedAfter.has(hop)) {
-    if (occupiedAfter.size > HOPS_REMEMBERED_MAX) occupiedAfter.clear();
-    occupiedAfter.add(hop);
-    return stayAwake(OCCUPIED_US);
-  }
-  ctx.send('hops', hopUs);
+  const wasKept = thread === threadId && hopUs < OCCUPIED_US;
+  ctx.send('hops', wasKept ? null : hopUs);
   return hops === 0 ? undefined : passOn(ctx, { hops, gapMs, bytes: small ? 0 : input.size });
 });
-const relayDone = fn((ctx, hops: Inputs<number>) => ctx.output(hops.map((hop) => hop.json()) satisfies Relay));
+const relayDone = fn((ctx, hops: Inputs<number | null>) => {
+  ctx.output(hops.map((hop) => hop.json()).filter((hopUs) => hopUs !== null) satisfies Relay);
+});
 
 function passOn(ctx: Ctx, { hops, bytes, gapMs }: RelayOrder): Promise<void> | undefined {
-  const objects = [0, 1].map(() => (bytes === 0 ? undefined : timedObject(ctx, 'relay', bytes)));
+  const object = bytes === 0 ? undefined : timedObject(ctx, 'relay', bytes);
   const go = () => {
-    for (const object of objects) sendTimed(ctx, 'relay', object, `${threadId} ${hops - 1} ${gapMs}`);
+    ctx.send('occupying', threadId);
+    sendTimed(ctx, 'relay', object, `${threadId} ${hops - 1} ${gapMs}`);
   };
   if (gapMs > 0) return new Promise<void>((done) => setTimeout(done, gapMs)).then(go);
   stayAwake(SETTLED_US);
@@ -253,6 +249,7 @@ export default app('antrail-bench', {
     inlineAsync,
     inlineNext,
     relay,
+    occupy,
     relayed,
     relayDone,
     chain,
@@ -269,6 +266,7 @@ export default app('antrail-bench', {
   },
   buckets: {
     inline: bucket({ on: { next: immediate({ run: 'inlineNext' }) } }),
+    occupying: bucket({ on: { next: immediate({ run: 'occupy' }) } }),
     relay: bucket({ on: { next: immediate({ run: 'relayed' }) } }),
     hops: bucket({ on: { all: dynamicJoin({ run: 'relayDone' }) } }),
     chain: bucket({ on: { next: immediate({ run: 'chainNext' }) } }),

@@ -7,8 +7,8 @@ import { type InteractionRun, inTurn, sizeName } from './run.ts';
 const SIZES = [10, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
 const SMALL = 1_000;
 const LARGE = 100_000_000;
-/** Of one session, whose objects stay until it ends; there are twice as many for each hop. */
-const BYTES_PER_SESSION = 100_000_000;
+/** A session's objects stay until it ends. */
+const BYTES_PER_SESSION = 200_000_000;
 const US_PER_MS = 1_000;
 
 export async function measureHandOff({ server, quick, signal }: InteractionRun): Promise<Metric[]> {
