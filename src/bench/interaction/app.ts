@@ -3,6 +3,7 @@
 // Times are those of nowUs, so that readings of two threads can be subtracted. What a successor cannot be told in time (the
 // end of the send that made it) its thread remembers.
 
+import { setImmediate, setTimeout } from 'node:timers/promises';
 import { threadId } from 'node:worker_threads';
 import {
   app,
@@ -17,10 +18,10 @@ import {
 } from '../../sdk/index.ts';
 import { nowUs } from '../now.ts';
 
-/** How long a sender's own successor occupies its instance: longer than a hop to another one. */
-const OCCUPIED_US = 200;
-/** Longer than that: whoever handed over before is asleep again. */
-const SETTLED_US = 250;
+/** How long a sender stays occupied after its send: longer than a hop to another instance. */
+const HELD_MS = 1;
+/** Longer than a timer of HELD_MS takes: whoever sent before is asleep again. */
+const SETTLED_US = 2_500;
 /** What the last byte of a handed-over object is; the time it was sent is in its first 8. */
 const MARK = 7;
 export const TIMED_BYTES_MIN = 9;
@@ -63,40 +64,36 @@ export interface RelayOrder {
 export type Relay = readonly number[];
 
 /**
- * Hops to and fro between instances. Each sender sends twice: the first successor stays on its instance and occupies it, so
- * that the second must run elsewhere, or, if nobody comes in time, late. Now and then the executor gives the first one away
- * instead: then the second was kept, no hop, and does not count.
+ * Hops to and fro between instances. A sender goes on for HELD_MS after its send without using its core: its instance stays
+ * occupied, so that the successor must run on another one. The executor learns that and offers the successor at once.
  */
 const relay = fn((ctx, [input]: Inputs<RelayOrder>) => {
   const order = input.json();
   ctx.join('hops', order.hops);
   return passOn(ctx, order);
 });
-const occupy = fn(() => stayAwake(OCCUPIED_US));
 const relayed = fn((ctx, [input]) => {
   const startedUs = nowUs();
   const small = input.contentType === 'application/json';
   const sentUs = small ? (input.json() as number) : timeIn(input);
   const hopUs = (small ? startedUs : nowUs()) - sentUs;
-  const [thread, hops = 0, gapMs = 0] = input.group.split(' ').map(Number);
-  const wasKept = thread === threadId && hopUs < OCCUPIED_US;
-  ctx.send('hops', wasKept ? null : hopUs);
+  ctx.send('hops', hopUs);
+  const [hops = 0, gapMs = 0] = input.group.split(' ').map(Number);
   return hops === 0 ? undefined : passOn(ctx, { hops, gapMs, bytes: small ? 0 : input.size });
 });
-const relayDone = fn((ctx, hops: Inputs<number | null>) => {
-  ctx.output(hops.map((hop) => hop.json()).filter((hopUs) => hopUs !== null) satisfies Relay);
-});
+const relayDone = fn((ctx, hops: Inputs<number>) => ctx.output(hops.map((hop) => hop.json()) satisfies Relay));
 
-function passOn(ctx: Ctx, { hops, bytes, gapMs }: RelayOrder): Promise<void> | undefined {
+async function passOn(ctx: Ctx, { hops, bytes, gapMs }: RelayOrder): Promise<void> {
   const object = bytes === 0 ? undefined : timedObject(ctx, 'relay', bytes);
-  const go = () => {
-    ctx.send('occupying', threadId);
-    sendTimed(ctx, 'relay', object, `${threadId} ${hops - 1} ${gapMs}`);
-  };
-  if (gapMs > 0) return new Promise<void>((done) => setTimeout(done, gapMs)).then(go);
-  stayAwake(SETTLED_US);
-  go();
-  return undefined;
+  // What was told so far is read before the send, not with it.
+  await setImmediate();
+  if (gapMs === 0) stayAwake(SETTLED_US);
+  else {
+    await setTimeout(HELD_MS);
+    await setTimeout(gapMs);
+  }
+  sendTimed(ctx, 'relay', object, `${hops - 1} ${gapMs}`);
+  await setTimeout(HELD_MS);
 }
 
 function stayAwake(us: number): void {
@@ -249,7 +246,6 @@ export default app('antrail-bench', {
     inlineAsync,
     inlineNext,
     relay,
-    occupy,
     relayed,
     relayDone,
     chain,
@@ -266,7 +262,6 @@ export default app('antrail-bench', {
   },
   buckets: {
     inline: bucket({ on: { next: immediate({ run: 'inlineNext' }) } }),
-    occupying: bucket({ on: { next: immediate({ run: 'occupy' }) } }),
     relay: bucket({ on: { next: immediate({ run: 'relayed' }) } }),
     hops: bucket({ on: { all: dynamicJoin({ run: 'relayDone' }) } }),
     chain: bucket({ on: { next: immediate({ run: 'chainNext' }) } }),
