@@ -21,7 +21,16 @@ export interface BenchReport {
   readonly metrics: readonly BenchMetric[];
 }
 
+interface BenchTarget {
+  readonly of: 'ratio' | 'value';
+  readonly atMost?: number;
+  readonly atLeast?: number;
+}
+
 interface BenchPart {
+  readonly TARGETS: Readonly<Record<string, Readonly<Record<string, BenchTarget>>>>;
+  isReached(metric: BenchMetric, target: BenchTarget): boolean;
+  targetText(target: BenchTarget, unit: string): string;
   readonly SUITES: Readonly<Record<string, (options: { quick: boolean; signal: AbortSignal }) => Promise<BenchReport>>>;
 }
 
@@ -37,7 +46,7 @@ export const BENCH: CommandSpec = {
     ['antrail bench durable --json durable.json', 'figures for a program'],
   ],
   run: async ({ terminal, options, paint }, [name]) => {
-    const { SUITES } = await loadPart<BenchPart>('bench', 'benchmarks');
+    const { SUITES, TARGETS, isReached, targetText } = await loadPart<BenchPart>('bench', 'benchmarks');
     const suite = Object.hasOwn(SUITES, name) ? SUITES[name] : undefined;
     if (suite === undefined) {
       const meant = nearMiss(name, Object.keys(SUITES));
@@ -47,6 +56,11 @@ export const BENCH: CommandSpec = {
     }
     const report = await suite({ quick: options.quick === true, signal: terminal.interrupted });
     if (options.json !== undefined) await writeFile(options.json, `${JSON.stringify(report, null, 2)}\n`);
+    const targetOf = ({ name: metric }: BenchMetric) => TARGETS[name]?.[metric];
+    const verdict = (metric: BenchMetric) => {
+      const target = targetOf(metric);
+      return target === undefined ? '' : isReached(metric, target) ? 'reached' : 'missed';
+    };
     await terminal.out(
       table(
         report.metrics,
@@ -60,6 +74,19 @@ export const BENCH: CommandSpec = {
             align: 'right',
           },
           { title: 'ratio', value: ({ ratio }) => (ratio === undefined ? '' : ratio.toFixed(2)), align: 'right' },
+          {
+            title: 'target',
+            value: (metric) => {
+              const target = targetOf(metric);
+              return target === undefined ? '' : targetText(target, metric.unit);
+            },
+            align: 'right',
+          },
+          {
+            title: '',
+            value: verdict,
+            color: (metric) => (verdict(metric) === 'missed' ? 'red' : 'green'),
+          },
         ],
         paint,
       ),

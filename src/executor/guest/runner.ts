@@ -522,13 +522,14 @@ export class Runner {
   ): void {
     const now = this.#ports.monotonicMs();
     writeSent(this.#reporter.ring, attempt, object, flags, now, firings);
-    this.#reporter.told(now, firings === undefined);
     if (firings === undefined) {
       if (flags.output) this.#direct.output(attempt.sessionNo, object, now);
       else this.#direct.shared(attempt.sessionNo);
     } else if (firings.length > 0) {
+      // Whoever shall run it is woken before the host is.
       this.#successors.add(attempt, object, firings, now);
     }
+    this.#reporter.told(now, firings === undefined);
     this.#afterTurn();
   }
 

@@ -3,7 +3,8 @@
 // Owns: questions to the server that wait for an answer.
 // Does not own: the objects (SessionMachine), their bytes (SessionBytes).
 
-import type { ErrorData } from '../../base/index.ts';
+import { type ErrorData, toErrorData } from '../../base/index.ts';
+import type { StoredObject } from '../../bucket/index.ts';
 import type { ObjectHeader, ServerToHost } from '../../protocol/index.ts';
 import type { InstanceToHost } from '../shared/index.ts';
 import type { Driver } from './driver.ts';
@@ -63,7 +64,13 @@ export class ObjectRequests {
     if (asked === undefined) return;
     this.#asked.delete(reply.requestId);
     const { sessions, instances, bytes } = this.#driver;
-    const { slot } = asked.running;
+    const { running } = asked;
+    const { slot } = running;
+    // Another instance may have its place by now.
+    if (instances.at(slot) !== running) {
+      for (const unused of blobs) bytes.freeBlob(unused);
+      return;
+    }
     const { requestId, sessionNo, bucket: index, name } = asked.message;
     const bucket = this.#bucketName(index);
     const { payload } = reply;
@@ -75,7 +82,14 @@ export class ObjectRequests {
     }
     const owner = sessions.sessionByNo(sessionNo);
     const header: ObjectHeader = { ...payload, bucket, name, group: '', session: '' };
-    const got = bytes.objectOf(header, blobs[0] ?? EMPTY, index, '');
+    let got: StoredObject;
+    try {
+      got = bytes.objectOf(header, blobs[0] ?? EMPTY, index, '');
+    } catch (refusal) {
+      // The object store is full: whoever asked is told.
+      instances.post(slot, { type: 'object', requestId, error: toErrorData(refusal) });
+      return;
+    }
     if (owner === undefined) bytes.discard(got);
     else {
       // It lives as long as the session that asked for it; no trigger sees it.

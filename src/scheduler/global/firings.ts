@@ -36,7 +36,7 @@ export class Firings {
     const effects: BucketTriggersEffect[] = [];
     const result = this.triggers.take({ app, version, object, durable }, this.#coordinator.now(), effects);
     if (result.type === 'refused') {
-      this.fire(effects);
+      this.#writes.supervise(this.fire(effects), 'a firing');
       const { message, details, code } = result.error;
       throw new PlatformError(code, message, details === undefined ? {} : { details });
     }
