@@ -1,6 +1,7 @@
 // Who holds a TCP port. Linux only, best effort: what may not be read is not known.
 
 import { readdir, readFile, readlink } from 'node:fs/promises';
+import { basename } from 'node:path';
 
 const LISTENING = '0A';
 const PROCESSES_MAX = 20_000;
@@ -15,8 +16,7 @@ export async function portOwner(port: number): Promise<string | undefined> {
   const entries = await readdir('/proc').catch((): string[] => []);
   for (const pid of entries.filter((name) => /^\d+$/.test(name)).slice(0, PROCESSES_MAX)) {
     if (await holdsAny(pid, inodes)) {
-      const name = (await readOr(`/proc/${pid}/comm`, '')).trim();
-      return `${name === '' ? 'a process' : name} (pid ${pid})`;
+      return `${await programOf(pid)} (pid ${pid})`;
     }
   }
   return undefined;
@@ -40,6 +40,13 @@ async function holdsAny(pid: string, inodes: ReadonlySet<string>): Promise<boole
     if (inodes.has(target)) return true;
   }
   return false;
+}
+
+/** By its command line: `comm` is the name of the main thread, which newer Nodes call `MainThread`. */
+async function programOf(pid: string): Promise<string> {
+  const [command = ''] = (await readOr(`/proc/${pid}/cmdline`, '')).split('\0');
+  const name = basename(command) || (await readOr(`/proc/${pid}/comm`, '')).trim();
+  return name === '' ? 'a process' : name;
 }
 
 async function readOr(path: string, otherwise: string): Promise<string> {
