@@ -126,7 +126,9 @@ async function open(
         coordinator.hostReady(app, version, connection);
       },
       onLost: (app, version, lost) => {
-        if (!closing) log({ level: 'warn', message: `app host of '${app}' was lost: ${lost.error.message}` });
+        if (!closing && !lost.planned) {
+          log({ level: 'warn', message: `app host of '${app}' was lost: ${lost.error.message}` });
+        }
         coordinator.hostLost(app, version, lost);
         const current = registry.current(app)?.version === version;
         if (current && !closing && lost.deaths <= RESTARTS_UNASKED_MAX) supervisor.need(app, version);

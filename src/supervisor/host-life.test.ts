@@ -18,7 +18,7 @@ class Bench {
   timerMs: number | undefined;
   readyTold = false;
   readonly story: string[] = [];
-  readonly lost: { phase: string; error: ErrorData }[] = [];
+  readonly lost: { phase: string; planned: boolean; error: ErrorData }[] = [];
 
   feed(event: HostLifeEvent): void {
     for (const effect of this.life.handle(event, this.nowMs as MonotonicMs)) this.#note(effect);
@@ -147,4 +147,9 @@ test('what nothing uses drains and stops; needed meanwhile it starts again', () 
   bench.feed({ type: 'unused' });
   bench.die();
   assert.equal(bench.life.state, 'stopped');
+  assert.deepEqual(
+    bench.lost.map(({ planned }) => planned),
+    [true, true],
+    'nobody is warned of it',
+  );
 });

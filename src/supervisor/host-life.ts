@@ -48,7 +48,13 @@ export type HostLifeEffect =
   | { readonly type: 'set-timer'; readonly atMs: MonotonicMs | undefined }
   | { readonly type: 'send-drain' }
   | { readonly type: 'tell-ready' }
-  | { readonly type: 'tell-lost'; readonly phase: 'starting' | 'ready'; readonly error: ErrorData };
+  | {
+      readonly type: 'tell-lost';
+      readonly phase: 'starting' | 'ready';
+      /** It was told to go: nobody needs to know but those who had work on it. */
+      readonly planned: boolean;
+      readonly error: ErrorData;
+    };
 
 export class HostLife {
   #state: HostState = 'stopped';
@@ -136,7 +142,7 @@ export class HostLife {
     const phase = this.#state === 'ready' ? 'ready' : 'starting';
     this.#move('draining');
     effects.push(how === 'kill' ? { type: 'kill', signal: 'SIGTERM' } : { type: 'send-drain' });
-    effects.push({ type: 'set-timer', atMs: untilMs }, { type: 'tell-lost', phase, error });
+    effects.push({ type: 'set-timer', atMs: untilMs }, { type: 'tell-lost', phase, planned: true, error });
   }
 
   #stop(nowMs: MonotonicMs, effects: HostLifeEffect[]): void {
@@ -173,7 +179,7 @@ export class HostLife {
     effects.push({ type: 'set-timer', atMs: (nowMs + pauseMs) as MonotonicMs });
     const timeout: ErrorData = { code: 'E_NODE_LOST', message: `It was not ready within ${START_MS_MAX} ms.` };
     const error = this.#loadError ?? (this.#timedOut ? { ...exit, ...timeout } : exit);
-    effects.push({ type: 'tell-lost', phase, error });
+    effects.push({ type: 'tell-lost', phase, planned: false, error });
   }
 
   #move(to: HostState): void {

@@ -55,7 +55,12 @@ export interface SupervisorOptions {
   readonly onLost: (
     app: string,
     version: string,
-    lost: { readonly phase: 'starting' | 'ready'; readonly error: ErrorData; readonly deaths: number },
+    lost: {
+      readonly phase: 'starting' | 'ready';
+      readonly planned: boolean;
+      readonly error: ErrorData;
+      readonly deaths: number;
+    },
   ) => void;
   /** Everything but what the supervisor itself answers. */
   readonly onMessage: (app: string, version: string, message: HostToServer, blobs: readonly Uint8Array[]) => void;
@@ -273,9 +278,9 @@ export class Supervisor {
         for (const starter of host.starters.splice(0)) starter.resolve();
         return;
       case 'tell-lost': {
-        const { phase, error } = effect;
+        const { phase, planned, error } = effect;
         for (const starter of host.starters.splice(0)) starter.reject(fromErrorData(error));
-        this.#options.onLost(host.app, host.version, { phase, error, deaths: host.life.deaths });
+        this.#options.onLost(host.app, host.version, { phase, planned, error, deaths: host.life.deaths });
         return;
       }
     }
