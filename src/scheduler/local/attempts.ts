@@ -41,6 +41,8 @@ export function attemptStarted(state: MachineState, event: SessionEvent & { type
   invocation.place = 'running';
   invocation.slot = event.slot;
   invocation.startedAtMs = event.atMs;
+  // An instance that was given the session past the host has begun before the host heard of it.
+  invocation.queuedAtMs = Math.min(invocation.queuedAtMs, event.atMs);
   invocation.attempts++;
   session.running++;
   session.attempts++;
