@@ -102,8 +102,8 @@ export class Transport {
   #unreachable(thrown: unknown): PlatformError {
     const reason = systemCodeOf(thrown);
     const detail = REFUSED.has(reason)
-      ? `No server answers at ${this.url} (${reason}). Start one with \`npx antrail serve\` or \`npx antrail dev app.ts\`, ` +
-        'or pass the address of one that runs.'
+      ? `No server answers at ${this.url} (${reason}). Start one with \`antrail dev app.ts\` or \`antrail serve\`, ` +
+        'or name one that runs: --server URL, ANTRAIL_URL, or url of connect().'
       : `The connection to ${this.url} broke before an answer came (${reason}).`;
     return new PlatformError('E_SERVER_UNREACHABLE', detail, { cause: thrown, details: { url: this.url, reason } });
   }
@@ -155,7 +155,8 @@ function checkedUrl(url: string): string {
   try {
     parsed = new URL(url);
   } catch (cause) {
-    throw new PlatformError('E_OPTION_INVALID', `The server address ${JSON.stringify(url)} is not a URL.`, { cause });
+    const hint = `The server address ${JSON.stringify(url)} is not a URL`;
+    throw new PlatformError('E_OPTION_INVALID', `${hint} such as http://127.0.0.1:7070.`, { cause });
   }
   if (parsed.protocol !== 'http:' && parsed.protocol !== 'https:') {
     throw new PlatformError(

@@ -37,7 +37,7 @@ export function lockDataFolder(folder: string): DataLock {
       if (isAlive(owner)) {
         throw new PlatformError(
           'E_DATA_IN_USE',
-          `The data folder ${folder} is in use by the server with pid ${owner.pid}. Stop it, or take another folder.`,
+          `The data folder ${folder} is in use by the server with pid ${owner.pid}. Stop it, or take another folder with \`--data DIR\`.`,
           { details: { pid: owner.pid, folder } },
         );
       }
