@@ -1,6 +1,7 @@
 // Commands that change what runs.
 
 import { apiPath } from '../client/index.ts';
+import type { SessionRecord } from '../protocol/index.ts';
 import type { CommandSpec, Run } from './command.ts';
 import { printable } from './text.ts';
 
@@ -9,7 +10,13 @@ export const CANCEL: CommandSpec = {
   does: 'cancel a running session; what it already sent counts',
   json: true,
   examples: [['antrail cancel d1-2s-k3x9a', 'stop it']],
-  run: (run, [session]) => act(run, 'DELETE', apiPath('sessions', session), () => `cancelled ${session}`),
+  run: async (run, [session]) => {
+    const path = apiPath('sessions', session);
+    // A cancelled session may be cancelled again, and one that has ended too: that is worth another word.
+    const before = run.json ? undefined : await stateOf(run, path);
+    const said = before === 'completed' || before === 'failed' ? `had ended already: ${before}` : undefined;
+    return act(run, 'DELETE', path, () => (said === undefined ? `cancelled ${session}` : `${session} ${said}`));
+  },
 };
 
 export const RETRY: CommandSpec = {
@@ -31,6 +38,11 @@ export const FORK: CommandSpec = {
   run: (run, [session]) =>
     act(run, 'POST', apiPath('sessions', session, 'fork'), (now) => `started ${now} (fork of ${session})`),
 };
+
+async function stateOf(run: Run, path: string): Promise<string> {
+  const response = await run.server.request('GET', path, { signal: run.terminal.interrupted });
+  return ((await response.json()) as SessionRecord).state;
+}
 
 async function act(run: Run, method: string, path: string, said: (session: string) => string): Promise<undefined> {
   const response = await run.server.request(method, path, { signal: run.terminal.interrupted });

@@ -43,7 +43,7 @@ export const BENCH: CommandSpec = {
   ],
   examples: [
     ['antrail bench interaction --quick', 'a first look'],
-    ['antrail bench durable --json durable.json', 'figures for a program'],
+    ['antrail bench interaction --json figures.json', 'figures for a program'],
   ],
   run: async ({ terminal, options, paint }, [name]) => {
     const { SUITES, TARGETS, isReached, targetText } = await loadPart<BenchPart>('bench', 'benchmarks');
@@ -51,7 +51,7 @@ export const BENCH: CommandSpec = {
     if (suite === undefined) {
       const meant = nearMiss(name, Object.keys(SUITES));
       throw new UsageError(
-        `there is no suite ${name}${meant === undefined ? '' : `. Did you mean ${meant}?`} (${Object.keys(SUITES).join(', ')})`,
+        `there is no suite ${name}${meant === undefined ? `: there is ${Object.keys(SUITES).join(', ')}` : `. Did you mean ${meant}?`}`,
       );
     }
     const report = await suite({ quick: options.quick === true, signal: terminal.interrupted });

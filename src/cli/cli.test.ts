@@ -268,11 +268,14 @@ describe('antrail', { concurrency: 2 }, () => {
       /^12:03:04\.001 info {2}ad-events\/lookup d1-2s-k3x9a {2}line 1 \{"n":1\}\n/,
     );
     assert.match(await text('objects'), /ad-events +4 +1 +2 KiB +0 B +1 MiB/);
-    assert.match(await text('nodes'), /node-1 +2 KiB/);
+    assert.match(
+      await text('nodes'),
+      /^node +roles +machine memory +hosts\nnode-1 +gateway, worker +2 KiB +hello 505b4e736831 ready 42\n$/,
+    );
     assert.match(await text('dead-letters'), /^No dead letters\.\n$/);
-    assert.match(await text('limits'), /inlineBytesMax +16384 bytes +small ones ride along/);
+    assert.match(await text('limits'), /inlineBytesMax +16 KiB +small ones ride along/);
     assert.match(await text('retry', SESSION), /^started d1-3-b \(retry of d1-2s-k3x9a\)\n$/);
-    assert.match(await text('cancel', SESSION), /^cancelled d1-2s-k3x9a\n$/);
+    assert.match(await text('cancel', SESSION), /^d1-2s-k3x9a had ended already: failed\n$/);
   });
 
   test('deploy bundles, uploads with env, and prints what the app is made of', async () => {
@@ -346,7 +349,7 @@ describe('antrail', { concurrency: 2 }, () => {
       [['serve', '--port', 'x'], /not a port/],
       [['invoke', 'a/f', '1', '--timeout', '30'], /write 30s or 30ms/],
       [['invoke', 'a/f', '1', '--session-tag', 'x'], /not KEY=VALUE/],
-      [['dead-letters', 'burn'], /none of list/],
+      [['dead-letters', 'burn'], /can only list/],
       [['deploy', 'no-such-app.ts'], /no file no-such-app\.ts/],
       [['dev', 'no-such-app.ts'], /no file no-such-app\.ts/],
       [[], /Usage: antrail/],
@@ -411,7 +414,16 @@ const SHOP = {
 const OBJECTS = {
   apps: [{ app: 'ad-events', memoryBytes: 2048, spilledBytes: 0, persistedBytes: 1_048_576, objects: 4, sessions: 1 }],
 };
-const NODES = { nodes: [{ node: 'node-1', memoryBytes: 2048 }] };
+const NODES = {
+  nodes: [
+    {
+      node: 'node-1',
+      roles: ['gateway', 'worker'],
+      machineMemoryBytes: 2048,
+      hosts: [{ app: 'hello', version: '505b4e736831f470', state: 'ready', pid: 42 }],
+    },
+  ],
+};
 const LIMITS = { limits: [{ name: 'inlineBytesMax', value: 16384, unit: 'bytes', why: 'small ones ride along' }] };
 
 function answer({ method, url, headers, body }: Seen, response: ServerResponse): unknown {

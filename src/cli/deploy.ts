@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { apiPath, PlatformError } from '../client/index.ts';
 import type { BundledApp } from '../deploy/index.ts';
@@ -39,7 +39,10 @@ export const DEPLOY: CommandSpec = {
 
 /** @throws UsageError when there is no such file. */
 export function checkedAppFile(file: string): string {
-  if (!existsSync(file)) throw new UsageError(`there is no file ${file}`);
+  const found = statSync(file, { throwIfNoEntry: false });
+  if (found === undefined) throw new UsageError(`there is no file ${file}`);
+  if (found.isDirectory())
+    throw new UsageError(`${file} is a folder; name the file in it whose default export is app(…)`);
   return resolve(file);
 }
 

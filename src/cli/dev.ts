@@ -1,6 +1,6 @@
 // `antrail dev`: a server for the apps of one author, each deployed again when one of its files is saved.
 
-import { stat } from 'node:fs/promises';
+import { stat, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { connectServer, PlatformError, type ServerClient } from '../client/index.ts';
 import type { AppChange, AppWatch, BundledApp } from '../deploy/index.ts';
@@ -15,6 +15,9 @@ import { parsePort } from './usage.ts';
 
 /** A file that seems older was moved here rather than saved: then only the deploying is timed. */
 const SAVE_AGE_MS_MAX = 10_000;
+
+/** Where commands look without --server. */
+const DEFAULT_SERVER_URL = `http://${DEFAULT_HOST}:${DEFAULT_PORT}`;
 
 export const DEV: CommandSpec = {
   usage: 'dev <files...>',
@@ -34,8 +37,9 @@ export const DEV: CommandSpec = {
 async function dev(run: Run, [files]: readonly string[][]): Promise<undefined> {
   const { terminal, options, paint } = run;
   const entryFiles = (files ?? []).map(checkedAppFile);
+  const dataDir = options.data === undefined ? join(dirname(entryFiles[0] ?? '.'), '.antrail') : resolve(options.data);
   const server = await run.startServer({
-    dataDir: options.data === undefined ? join(dirname(entryFiles[0] ?? '.'), '.antrail') : resolve(options.data),
+    dataDir,
     host: DEFAULT_HOST,
     port: options.port ?? DEFAULT_PORT,
   });
@@ -43,6 +47,7 @@ async function dev(run: Run, [files]: readonly string[][]): Promise<undefined> {
   const deployers: AppDeployer[] = [];
   let logs: Promise<void> = Promise.resolve();
   try {
+    if (options.data === undefined) await keepFromVersionControl(dataDir);
     await say(terminal, `antrail listening on ${server.url}\n`);
     await say(terminal, `console ${paint('cyan', `${server.url}/`)}\n`);
     const client = connectServer({ url: server.url });
@@ -52,6 +57,7 @@ async function dev(run: Run, [files]: readonly string[][]): Promise<undefined> {
       deployers.push(deployer);
       await deployer.start();
     }
+    await say(terminal, `${paint('dim', 'each save is deployed; Ctrl-C ends the server')}\n`);
     await interruption(terminal);
   } finally {
     stopped.abort();
@@ -68,6 +74,7 @@ class AppDeployer {
   readonly #file: string;
   #watch: AppWatch | undefined;
   #version: string | undefined;
+  #appName: string | undefined;
 
   constructor(run: Run, client: ServerClient, file: string) {
     this.#run = run;
@@ -102,7 +109,10 @@ class AppDeployer {
     const { version } = await this.#client.deploy(appName, bundle);
     const before = this.#version;
     this.#version = version;
-    if (before === undefined) {
+    const renamedFrom = this.#appName === appName ? undefined : this.#appName;
+    this.#appName = appName;
+    if (renamedFrom !== undefined) await say(terminal, `${renamedFrom} stays deployed as it was\n`);
+    if (before === undefined || renamedFrom !== undefined) {
       await say(terminal, this.#howToCall(appName, version, bundle.manifest));
     } else {
       const tookMs = Date.now() - (await savedMs(inputs, beginMs));
@@ -125,12 +135,20 @@ class AppDeployer {
 
   #howToCall(app: string, version: string, { entry, functions }: Manifest): string {
     const { paint } = this.#run;
-    const url = `${this.#client.url}/v1/apps/${app}/functions/${entry}`;
+    const { url: server } = this.#client;
+    const url = `${server}/v1/apps/${app}/functions/${entry}`;
+    const where = server === DEFAULT_SERVER_URL ? '' : ` --server ${server}`;
     return (
       `\n${paint('bold', app)} ${shortVersion(version)}: ${Object.keys(functions).join(', ')}\n` +
+      `  antrail invoke ${app} '{}'${where}\n` +
       `  curl -X POST ${url} -H 'content-type: application/json' -d '{}'\n\n`
     );
   }
+}
+
+/** It lies beside the app's source. Best effort; what the author has put there stays. */
+async function keepFromVersionControl(folder: string): Promise<void> {
+  await writeFile(join(folder, '.gitignore'), '*\n', { flag: 'wx' }).catch(() => undefined);
 }
 
 /** When the newest of the files was saved; `otherwise` if that cannot be told. */

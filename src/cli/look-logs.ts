@@ -5,9 +5,12 @@ import { parseCount } from './usage.ts';
 
 const LEVEL_COLORS: Readonly<Record<string, Color>> = { debug: 'dim', info: 'cyan', warn: 'yellow', error: 'red' };
 
+const NO_LINES = 'No log lines. Functions write them with console.log and ctx.log.';
+
 export const LOGS: CommandSpec = {
   usage: 'logs [app]',
   does: 'print log lines of apps',
+  more: 'Lines are what functions write with console.log and ctx.log; their times are UTC.',
   json: true,
   options: [
     { flags: '-f, --follow', does: 'go on with new lines' },
@@ -22,14 +25,17 @@ export const LOGS: CommandSpec = {
   run: async (run, [app]) => {
     const { follow, session, tail } = run.options;
     const { interrupted } = run.terminal;
+    let isEmpty = true;
     try {
       for await (const line of run.server.logLines({ app, session, follow, tail }, interrupted)) {
+        isEmpty = false;
         await run.terminal.out(run.json ? `${line}\n` : logLine(JSON.parse(line) as LogEntry, run.paint));
       }
     } catch (thrown) {
       // Ctrl-C is how following ends.
       if (!(follow && interrupted.aborted)) throw thrown;
     }
+    if (isEmpty && follow !== true && !run.json) await run.terminal.err(`${NO_LINES}\n`);
     return undefined;
   },
 };

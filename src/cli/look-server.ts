@@ -2,8 +2,8 @@
 
 import type { AppObjects, InstanceInfo } from '../protocol/index.ts';
 import { type CommandSpec, look } from './command.ts';
-import { age, bytes, type Column, type Paint, shorten, table } from './text.ts';
-import { oneOf } from './usage.ts';
+import { age, bytes, type Column, duration, type Paint, shorten, shortVersion, table } from './text.ts';
+import { UsageError } from './usage.ts';
 
 const CELL_CHARS_MAX = 60;
 
@@ -69,7 +69,7 @@ export const DEAD_LETTERS: CommandSpec = {
     ['antrail dead-letters list --json', 'the same for a program'],
   ],
   run: (run, [action]) => {
-    oneOf(['list'])(action ?? 'list');
+    if (action !== undefined && action !== 'list') throw new UsageError(`dead-letters can only list, not "${action}"`);
     return look<{ deadLetters: Row[] }>(run, '/v1/dead-letters', {}, ({ deadLetters }) =>
       anyTable(deadLetters, 'No dead letters.', run.paint),
     );
@@ -85,11 +85,7 @@ export const LIMITS: CommandSpec = {
     look<{ limits: Limit[] }>(run, '/v1/limits', {}, ({ limits }) =>
       orNothing(limits, 'No limits.', [
         { title: 'name', value: ({ name }) => name, color: () => 'bold' },
-        {
-          title: 'value',
-          value: ({ value, unit }) => `${value}${unit === undefined ? '' : ` ${unit}`}`,
-          align: 'right',
-        },
+        { title: 'value', value: limitText, align: 'right' },
         { title: 'why', value: ({ why }) => why },
       ])(run.paint),
     ),
@@ -111,13 +107,47 @@ function orNothing<T>(rows: readonly T[], nothing: string, columns: readonly Col
 /** For rows whose fields may grow: every field that any row has is a column. */
 function anyTable(rows: readonly Row[], nothing: string, paint: Paint): string {
   const names = [...new Set(rows.flatMap((row) => Object.keys(row)))];
-  const columns = names.map((name): Column<Row> => ({ title: name, value: (row) => cellText(name, row[name]) }));
+  const columns = names.map(
+    (name): Column<Row> => ({
+      title: titleOf(name),
+      value: (row) => cellText(name, row[name]),
+      ...(rows.some((row) => typeof row[name] === 'number') ? { align: 'right' } : {}),
+    }),
+  );
   return orNothing(rows, nothing, columns)(paint);
+}
+
+/** `machineMemoryFreeBytes` as `machine memory free`: the cell has the unit. */
+function titleOf(name: string): string {
+  return name.replace(/(?<=.)(Bytes|At)$/, '').replace(/(?<=[a-z])[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
 }
 
 function cellText(name: string, value: unknown): string {
   if (value === undefined || value === null) return '';
   if (typeof value === 'number' && name.endsWith('Bytes')) return bytes(value);
   if (typeof value === 'string' && name.endsWith('At')) return age(value);
-  return shorten(typeof value === 'string' ? value : JSON.stringify(value), CELL_CHARS_MAX);
+  return shorten(plainText(value), CELL_CHARS_MAX);
+}
+
+/** Lists with commas; of a record in a list its fields, which are few: what is left over has --json. */
+function plainText(value: unknown): string {
+  if (typeof value === 'string') return value;
+  if (!Array.isArray(value)) return JSON.stringify(value);
+  return value
+    .map((item: unknown) =>
+      typeof item === 'object' && item !== null && !Array.isArray(item)
+        ? Object.values(item)
+            .filter((field) => field !== null)
+            .map((field) => (typeof field === 'string' ? shortVersion(field) : plainText(field)))
+            .join(' ')
+        : plainText(item),
+    )
+    .join(', ');
+}
+
+function limitText({ value, unit }: Limit): string {
+  if (typeof value === 'number' && unit === 'bytes') return bytes(value);
+  if (typeof value === 'number' && unit === 'ms') return duration(value);
+  const figure = typeof value === 'number' ? value.toLocaleString('en-US') : value;
+  return unit === undefined ? figure : `${figure} ${unit}`;
 }

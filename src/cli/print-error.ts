@@ -20,7 +20,9 @@ export function errorText(thrown: unknown, paint: Paint): string {
   const lines = [`${paint('red', known)} ${printable(message)}`];
   lines.push(...stackLines(thrown, paint), ...causeLines(thrown, paint), ...problemLines(thrown));
   if (typeof details.file === 'string' && !message.startsWith(details.file)) lines.push(`  at ${placeOf(details)}`);
-  if (typeof details.didYouMean === 'string') lines.push(`Did you mean ${printable(details.didYouMean)}?`);
+  if (typeof details.didYouMean === 'string' && !/did you mean/i.test(message)) {
+    lines.push(`Did you mean ${printable(details.didYouMean)}?`);
+  }
   if (typeof details.position === 'number') lines.push(`At position ${details.position} of the body.`);
   if (typeof details.limitBytes === 'number') lines.push(`The limit is ${details.limitBytes} bytes.`);
   if (thrown.retryAfterMs !== undefined) lines.push(`Try again in ${duration(thrown.retryAfterMs)}.`);
