@@ -151,11 +151,11 @@ function appsOf(samples: readonly Sample[]): string[] {
 function showNext(): void {
   title('Where to look next');
   say(
-    'npm start                                     the same server on port 7070, to play with',
-    'node dist/bin/antrail.js --help               the command line: dev, deploy, invoke, trace, …',
+    'npm start                                             the same server on port 7070, to play with',
+    'node dist/bin/antrail.js --help                       the command line: dev, deploy, invoke, trace, …',
     'node dist/bin/antrail.js dev examples/hello/app.ts    deploys again on every save',
-    'examples/README.md                            what each example shows',
-    'docs/concepts.md, ARCHITECTURE.md             how it works',
+    'examples/README.md                                    what each example shows',
+    'docs/concepts.md, ARCHITECTURE.md                     how it works',
   );
 }
 

@@ -79,7 +79,10 @@ async function main(): Promise<number> {
     return 1;
   }
   try {
-    for (const name of EXAMPLES) await server.deploy(`examples/${name}/app.ts`);
+    for (const name of EXAMPLES) {
+      console.error(`deploying ${name}`);
+      await server.deploy(`examples/${name}/app.ts`);
+    }
     console.log(howTo(server.url, options));
     await stop;
     return 0;

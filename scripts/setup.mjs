@@ -172,6 +172,7 @@ export async function setup({ tests = false } = {}) {
   if (problem !== undefined) throw new SetupError(problem);
   await withLock(join(ROOT, '.setup/lock'), () => {
     ensureDependencies();
+    if (!existsSync(join(ROOT, tests ? 'dist-test' : 'dist'))) say('compiling');
     ensureBuild({ tests });
   });
 }
@@ -258,6 +259,7 @@ function runNpmCi(root) {
 if (process.argv[1] !== undefined && relative(process.argv[1], fileURLToPath(import.meta.url)) === '') {
   await runMain(async () => {
     await setup();
+    say('built; the command line is `node dist/bin/antrail.js`, or `antrail` after `npm link`');
     return 0;
   });
 }
