@@ -71,7 +71,8 @@ export async function createGateway(controlPlane: ControlPlane, options: Gateway
     closing: false,
   };
   const servers: Server[] = [];
-  const app = routed(gate, servers);
+  const sockets = new Set<Socket>();
+  const app = routed(gate, servers, sockets);
   try {
     await app.listen({ host: options.host, port: options.port });
   } catch (error) {
@@ -85,13 +86,13 @@ export async function createGateway(controlPlane: ControlPlane, options: Gateway
     url: `http://${options.host.includes(':') ? `[${options.host}]` : options.host}:${port}`,
     port,
     close() {
-      closed ??= closeGate(gate, time, () => app.close(), servers);
+      closed ??= closeGate(gate, time, () => app.close(), servers, sockets);
       return closed;
     },
   };
 }
 
-function routed(gate: Gate, servers: Server[]) {
+function routed(gate: Gate, servers: Server[], sockets: Set<Socket>) {
   const app = fastify({
     logger: false,
     exposeHeadRoutes: false,
@@ -109,6 +110,10 @@ function routed(gate: Gate, servers: Server[]) {
     serverFactory: (handler) => {
       const server = newServer(handler);
       servers.push(server);
+      server.on('connection', (socket: Socket) => {
+        sockets.add(socket);
+        socket.once('close', () => sockets.delete(socket));
+      });
       return server;
     },
   });
@@ -211,12 +216,15 @@ async function closeGate(
   time: Time,
   closeApp: () => Promise<void>,
   servers: readonly Server[],
+  sockets: ReadonlySet<Socket>,
 ): Promise<void> {
   gate.closing = true;
   for (const stream of gate.streams) stream.close();
   // A connection becomes idle when its last answer is out; nobody else closes it then.
   const stopIdle = every(time, CLOSE_IDLE_PERIOD_MS, () => {
     for (const server of servers) server.closeIdleConnections();
+    // Clients that open connections ahead of need: to Node one that has not asked anything yet is not idle.
+    for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy();
   });
   const stopGrace = after(time, gate.timing.closeGraceMs, () => {
     for (const server of servers) server.closeAllConnections();

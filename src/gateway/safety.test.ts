@@ -152,6 +152,16 @@ test('close lets what runs end, refuses what comes, and can be called twice', as
   await assert.rejects(send(url, 'GET', '/healthz'), { code: 'ECONNREFUSED' });
 });
 
+test('close does not wait for a connection that never asked anything', async (t) => {
+  const { gateway, url } = await open(t, { timing: { closeGraceMs: 60_000 } });
+  const socket = connect(Number(new URL(url).port), '127.0.0.1');
+  await once(socket, 'connect');
+  await (await fetch(`${url}/healthz`)).text();
+  const ended = once(socket.resume(), 'close');
+  await gateway.close();
+  await ended;
+});
+
 test('close cuts what does not end in time', async (t) => {
   const { gateway, url } = await open(
     t,
