@@ -8,9 +8,9 @@ export const RERUN_ATTEMPTS_MAX = 5;
 export const RERUN_BACKOFF_MIN_MS = 5;
 export const RERUN_BACKOFF_MAX_MS = 5_000;
 /** Names of ended sessions whose trace is kept for `antrail trace`; the oldest goes first. */
-export const ENDED_SESSIONS_MAX = 2_000;
+export const ENDED_SESSIONS_MAX = 500;
 /** Invocations of those sessions, all together. */
-export const ENDED_INVOCATIONS_MAX = 100_000;
+export const ENDED_INVOCATIONS_MAX = 20_000;
 /** Invocations that one trace answer lists. */
 export const TRACE_INVOCATIONS_MAX = 10_000;
 /** Objects of one session. Beyond it a sender fails; nothing that was sent is lost. */
