@@ -2,15 +2,14 @@
 // commands and the client; only the port is another one. Lines are awaited, never time.
 
 import assert from 'node:assert/strict';
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { transform } from 'esbuild';
-import { CLI, PATIENCE_MS } from '../fixtures/served.ts';
+import { Dev, run } from '../fixtures/dev.ts';
+import { CLI } from '../fixtures/served.ts';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 const TSC = join(ROOT, 'node_modules/typescript/bin/tsc');
@@ -19,12 +18,6 @@ const DEFAULT_URL = 'http://127.0.0.1:7070';
 interface Block {
   readonly language: string;
   readonly text: string;
-}
-
-interface Ended {
-  readonly code: number | null;
-  readonly out: string;
-  readonly err: string;
 }
 
 describe('README.md', () => {
@@ -44,7 +37,9 @@ describe('README.md', () => {
     readme = await readFile(join(ROOT, 'README.md'), 'utf8');
     folder = await mkdtemp(join(tmpdir(), 'antrail-readme-'));
     await writeFile(join(folder, 'app.ts'), block('ts', /export default app\(/));
-    dev = await Dev.start(wordsOf(block('sh', /^antrail dev /)), folder);
+    const [program, ...words] = wordsOf(block('sh', /^antrail dev /));
+    assert.equal(program, 'antrail');
+    dev = await Dev.start(CLI, words, folder);
   });
 
   after(async () => {
@@ -131,63 +126,6 @@ describe('README.md', () => {
   });
 });
 
-/** A running `antrail dev`. */
-class Dev {
-  url = '';
-  text = '';
-  readonly #child: ChildProcess;
-  #onText: () => void = () => {};
-
-  private constructor(child: ChildProcess) {
-    this.#child = child;
-  }
-
-  static async start([program, ...words]: readonly string[], folder: string): Promise<Dev> {
-    assert.equal(program, 'antrail');
-    const child = spawn(process.execPath, [CLI, ...words, '--port', '0'], {
-      cwd: folder,
-      stdio: ['ignore', 'pipe', 'pipe'],
-    });
-    const dev = new Dev(child);
-    for (const stream of [child.stdout, child.stderr]) {
-      stream?.setEncoding('utf8').on('data', (text: string) => {
-        dev.text += text;
-        dev.#onText();
-      });
-    }
-    try {
-      dev.url = (await dev.said(/^antrail listening on (http:\S+)$/m))[1] ?? '';
-      await dev.said(/^hello [0-9a-f]+: greet, shout$/m);
-      return dev;
-    } catch (error) {
-      await dev.close();
-      throw error;
-    }
-  }
-
-  /** Resolves once the pattern is in what it has printed since it started. */
-  async said(pattern: RegExp): Promise<RegExpExecArray> {
-    const patience = AbortSignal.timeout(PATIENCE_MS);
-    for (;;) {
-      const found = pattern.exec(this.text);
-      if (found !== null) return found;
-      await new Promise<void>((resolve, reject) => {
-        const fail = () => reject(new Error(`never said ${pattern}:\n${this.text}`));
-        this.#onText = resolve;
-        patience.addEventListener('abort', fail);
-        this.#child.once('exit', fail);
-      });
-    }
-  }
-
-  async close(): Promise<void> {
-    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
-    const ended = once(this.#child, 'exit');
-    this.#child.kill('SIGTERM');
-    await ended;
-  }
-}
-
 function blocksOf(markdown: string): Block[] {
   return [...markdown.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)].map(([, language = '', text = '']) => ({
     language,
@@ -203,28 +141,4 @@ function wordsOf(line: string): string[] {
 function optionOf(words: readonly string[], name: string): string {
   const at = words.indexOf(name);
   return (at === -1 ? undefined : words[at + 1]) ?? assert.fail(`no ${name} in ${words.join(' ')}`);
-}
-
-async function run(
-  program: string,
-  args: readonly string[],
-  cwd: string,
-  env: Readonly<Record<string, string>> = {},
-): Promise<Ended> {
-  const child = spawn(program, args, {
-    cwd,
-    env: { ...process.env, ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
-    timeout: PATIENCE_MS,
-  });
-  let out = '';
-  let err = '';
-  child.stdout.setEncoding('utf8').on('data', (text: string) => {
-    out += text;
-  });
-  child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    err += text;
-  });
-  const [code] = (await once(child, 'close')) as [number | null];
-  return { code, out, err };
 }
