@@ -21,7 +21,7 @@ export default app('faulty', {
     throwsText: fn(() => { throw 'just text'; }),
     exits: fn(() => process.exit(7)),
     exitsLater: fn(async () => { setTimeout(() => process.exit(0), 5); await sleep(10_000); }),
-    outOfMemory: fn(() => { const all: unknown[] = []; for (;;) all.push(new Array(1000).fill(0).map((_, i) => ({ i }))); }, { memoryMb: 48 }),
+    outOfMemory: fn(() => { let last: unknown; for (;;) last = { last }; }, { memoryMb: 48 }),
     spins: fn(() => { for (;;); }, { timeoutMs: 200 }),
     hangs: fn(() => new Promise(() => {}), { timeoutMs: 200 }),
     rejects: fn(async () => { Promise.reject(new Error('nobody listens')); await sleep(300); return 'returned'; }),
