@@ -46,7 +46,7 @@ test('dev deploys on start and on save, tells errors and keeps what serves, and 
   await said(/^antrail listening on (\S+)\nconsole \1\/\n/);
   assert.equal(server.options?.dataDir, join(dir, '.antrail'));
   await said(
-    /\none v1: f\n {2}curl -X POST http:\S+\/v1\/apps\/one\/functions\/f -H 'content-type: application\/json' -d '\{\}'\n/,
+    /\none v1: f\n {2}antrail invoke one '\{\}' --server http:\S+\n {2}curl -X POST http:\S+\/v1\/apps\/one\/functions\/f -H 'content-type: application\/json' -d '\{\}'\n/,
   );
   await said(/E_APP_INVALID two\.ts:1: .*\n\S+two\.ts is not deployed/);
   await said(/12:00:00\.000 info {2}one {2}from the app\n/);
