@@ -57,6 +57,8 @@ test('dev deploys on start and on save, tells errors and keeps what serves, and 
   await said(/E_APP_INVALID one\.ts:\d+: .*\nstill serving v2\n/);
   await writeFile(two, sourceOf('two', '1'));
   await said(/\ntwo v3: f\n/);
+  await writeFile(two, sourceOf('second', '1'));
+  await said(/\ntwo stays deployed as it was\n\nsecond v4: f\n/);
   server.refuses = true;
   await writeFile(one, sourceOf('one', '3'));
   await said(/E_QUOTA_EXCEEDED too many apps\nstill serving v2\n/);
