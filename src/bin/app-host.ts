@@ -31,6 +31,9 @@ const given = JSON.parse(text) as HostBoot;
 const boot: HostBoot = { ...given, main: pathToFileURL(join(given.folder, given.main)).href };
 const manifest = JSON.parse(readFileSync(join(boot.folder, 'manifest.json'), 'utf8')) as Manifest;
 
+/** `process.exit` waits for all threads, also for one that cannot be stopped. */
+const killSelf = (): void => void process.kill(process.pid, 'SIGKILL');
+
 let host: Host | undefined;
 const channel = await connectChannel(boot.socket, {
   blobBytesMax: FRAME_BYTES_MAX,
@@ -46,7 +49,15 @@ host = new Host(boot, manifest, {
   afterTurn: (callback) => void setImmediate(callback),
   seed: nodeRandom.uint32(),
   clockOriginMs: threadClockOrigin(),
-  startThread: (options) => startThread({ ...options, file: new URL('./instance.js', import.meta.url) }),
+  startThread: (options) =>
+    startThread({
+      ...options,
+      file: new URL('./instance.js', import.meta.url),
+      onStuck: () => {
+        process.stderr.write('an instance does not stop: its host is killed, the sessions on it are executed again\n');
+        killSelf();
+      },
+    }),
   send,
   exit: (exitCode) => {
     channel.close();
@@ -57,6 +68,6 @@ host = new Host(boot, manifest, {
 });
 channel.onMessage((header, blobs) => host?.receive(header as ServerToHost, blobs));
 // Without its server a host has nothing to do and nobody to report to.
-channel.onClose(() => process.exit(process.exitCode ?? 0));
+channel.onClose(() => (process.exitCode === undefined ? killSelf() : process.exit(process.exitCode)));
 send({ type: 'hello', protocol: HOST_PROTOCOL_VERSION, token: boot.token, pid: process.pid });
 host.start();
