@@ -49,6 +49,8 @@ export type ServerToHost =
        * an object from outside has no entries and this object: its first run too.
        */
       readonly objects?: readonly ObjectHeader[];
+      /** Epoch ms at which it was given to an instance itself; one that reads it late hands it to its host. */
+      readonly givenAtMs?: number;
     }
   | { readonly type: 'session-cancel'; readonly session: string; readonly error: ErrorData }
   /** Reply: `{ duplicate }` or an error. */

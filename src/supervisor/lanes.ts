@@ -3,7 +3,9 @@
 // LN1. A lane has one session at a time, or up to LANE_DEPTH_MAX of functions that take so little time that waking another
 //      instance would cost more than waiting for this one. An instance that is not free hands what it gets to its host.
 // LN2. When a lane ends, its session is given to the host, which ignores it if it has heard of it (session-start, `run`).
-// LN3. A lane's session is watched: the host is told to look after LANE_WATCH_MS, since the instance may not tell it.
+// LN3. A lane's session is watched: the host is told to look after LANE_WATCH_MS, since the instance may not tell it, and is
+//      given the session too, since the instance may be at something else that nobody knew of: it may not even have read it.
+//      One that reads a session so late does not begin it (`givenAtMs`).
 
 import type { MonotonicMs } from '../base/index.ts';
 import type { CancelTimer, Channel, Clock, Timers } from '../platform/index.ts';
@@ -14,7 +16,10 @@ interface Lane {
   readonly channel: Channel;
   readonly functions: ReadonlySet<string>;
   /** What it has, oldest first, and how to give it to the host instead. */
-  readonly sessions: Map<string, { readonly function: string; readonly giveToHost: () => void }>;
+  readonly sessions: Map<
+    string,
+    { readonly function: string; readonly givenAtMs: number; giveToHost: (() => void) | undefined }
+  >;
   /** When it got the first of them, or ended the one before. */
   busySinceMs: number;
 }
@@ -50,7 +55,7 @@ export class Lanes {
       this.#lanes.delete(lane);
       for (const [session, { giveToHost }] of lane.sessions) {
         this.#bySession.delete(session);
-        giveToHost();
+        giveToHost?.();
       }
       lane.sessions.clear();
     });
@@ -65,8 +70,9 @@ export class Lanes {
   ): boolean {
     const lane = this.#choose(functionName);
     if (lane === undefined) return false;
-    if (lane.sessions.size === 0) lane.busySinceMs = this.#ports.clock.monotonicMs();
-    lane.sessions.set(message.session, { function: functionName, giveToHost });
+    const nowMs = this.#ports.clock.monotonicMs();
+    if (lane.sessions.size === 0) lane.busySinceMs = nowMs;
+    lane.sessions.set(message.session, { function: functionName, givenAtMs: nowMs, giveToHost });
     this.#bySession.set(message.session, lane);
     lane.channel.send(message, blobs);
     this.#watch ??= this.#setWatch();
@@ -123,12 +129,26 @@ export class Lanes {
     this.#bySession.clear();
   }
 
+  /** (LN3) */
+  #giveUp(): void {
+    const beforeMs = this.#ports.clock.monotonicMs() - LANE_WATCH_MS;
+    for (const { sessions } of this.#lanes) {
+      for (const given of sessions.values()) {
+        if (given.givenAtMs > beforeMs) break;
+        // The instance's connection may still end before the host's: then it has been given already.
+        given.giveToHost?.();
+        given.giveToHost = undefined;
+      }
+    }
+  }
+
   #setWatch(): CancelTimer {
     const atMs = (this.#ports.clock.monotonicMs() + LANE_WATCH_MS) as MonotonicMs;
     return this.#ports.timers.set(atMs, () => {
       this.#watch = undefined;
       if (this.#bySession.size === 0) return;
       this.#flush();
+      this.#giveUp();
       this.#watch = this.#setWatch();
     });
   }

@@ -194,6 +194,7 @@ for (const name of ['slow', 'busy']) {
       assert.equal((await server.session(running.session)).state, 'running');
       await server.ask('DELETE', `/v1/sessions/${running.session}`);
       assert.equal((await long).json.code, 'E_CANCELLED');
+      await server.ended(running.session);
     }
   });
 }

@@ -16,6 +16,8 @@ export const VERIFY_BYTES_MAX = 16 * 1024 * 1024;
 export const LOG_BATCH_MAX = 100;
 /** Characters of one log line; the rest is cut. */
 export const LOG_LINE_CHARS_MAX = 16_384;
+/** A session from the server that was read so late is for the host, which may have been given it meanwhile. */
+export const LANE_READ_MS_MAX = 50;
 /** Sessions that were stopped and whose offers may still lie about, newest kept. */
 export const STOPPED_SESSIONS_MAX = 1_000;
 /** Requests of one instance that wait for the host. */

@@ -50,7 +50,7 @@ import { failureJson } from './failure.ts';
 import { GuestObject, type ObjectHome } from './guest-object.ts';
 import { InstanceLog } from './instance-log.ts';
 import { LaneNumbers, laneTicket } from './lane.ts';
-import { OFFERS_LOW, REQUESTS_MAX, SLICE_MS, STOPPED_SESSIONS_MAX } from './limits.ts';
+import { LANE_READ_MS_MAX, OFFERS_LOW, REQUESTS_MAX, SLICE_MS, STOPPED_SESSIONS_MAX } from './limits.ts';
 import { Reporter } from './reporter.ts';
 import { Successors } from './successors.ts';
 import { isThenable, validateFor, validateInput, validateSend } from './validation.ts';
@@ -200,7 +200,9 @@ export class Runner {
     const ticket = laneTicket(message, blobs, row, sessionNo, this.tables.version, now);
     // Older offers first; if even older work waits in the host, this one waits there too.
     if (this.#tickets.readyCount > 0 || this.#successors.first !== undefined) this.#pump();
+    const isLate = this.#ports.epochMs() - (message.givenAtMs ?? 0) > LANE_READ_MS_MAX;
     const free =
+      !isLate &&
       this.#running.size === 0 &&
       this.#successors.first === undefined &&
       this.#tickets.backlog === 0 &&

@@ -174,6 +174,14 @@ export class Driver {
     this.apply({ type: 'session-cancelled', session, error });
   }
 
+  /** It has begun: somebody may have cancelled it before. */
+  cancelIfAsked(session: string): void {
+    const error = this.#cancelledEarly.get(session);
+    if (error === undefined) return;
+    this.#cancelledEarly.delete(session);
+    this.apply({ type: 'session-cancelled', session, error });
+  }
+
   prewarm(pool: string, why: string): void {
     this.schedule(this.scheduler.prewarm(pool, why, this.now()));
   }
@@ -217,7 +225,9 @@ export class Driver {
 
   #isUnheardOf(record: EventRecord): boolean {
     const session = this.sessions.sessionByNo(record.sessionNo);
-    return session === undefined || findInvocation(session, record.id) === undefined;
+    // Of a session that is over nobody will hear more.
+    if (session === undefined) return !this.ended.hasNumber(record.sessionNo);
+    return session.state === 'running' && findInvocation(session, record.id) === undefined;
   }
 
   #heard(running: RunningInstance, record: EventRecord): void {
@@ -296,10 +306,7 @@ export class Driver {
       open: undefined,
       lane: { no: ticket.sessionNo, slot, queue },
     });
-    const error = this.#cancelledEarly.get(ticket.session);
-    if (error === undefined) return;
-    this.#cancelledEarly.delete(ticket.session);
-    this.apply({ type: 'session-cancelled', session: ticket.session, error });
+    this.cancelIfAsked(ticket.session);
   }
 
   #instanceExited(running: RunningInstance, error: ErrorData): void {

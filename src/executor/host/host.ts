@@ -209,6 +209,7 @@ export class Host {
       objects,
       open: message.open,
     });
+    this.#driver.cancelIfAsked(message.session);
   }
 
   #objectOf(header: ObjectHeader, bytes: Uint8Array, session: string): StoredObject {

@@ -12,9 +12,14 @@ import {
   TRACE_INVOCATIONS_MAX,
 } from '../../scheduler/local/index.ts';
 
+/** Instances may still tell of a session for a moment after its end, never for so many sessions. */
+const ENDED_NUMBERS_MAX = 10_000;
+
 export class EndedSessions {
   readonly #sessions = new Map<string, Session>();
   #invocations = 0;
+  /** Numbers of the newest, whether or not their records are kept. */
+  readonly #numbers = new Set<number>();
 
   /** Keeps the records of an ended session without its contents; the oldest make room. */
   add(session: Session): void {
@@ -22,6 +27,13 @@ export class EndedSessions {
     session.triggers.clear();
     session.heldObjects.clear();
     session.named.clear();
+    this.#numbers.add(session.no);
+    if (this.#numbers.size > ENDED_NUMBERS_MAX) {
+      for (const oldest of this.#numbers) {
+        this.#numbers.delete(oldest);
+        break;
+      }
+    }
     this.#sessions.set(session.id, session);
     this.#invocations += session.invocationCount;
     for (const [id, oldest] of this.#sessions) {
@@ -29,6 +41,10 @@ export class EndedSessions {
       this.#sessions.delete(id);
       this.#invocations -= oldest.invocationCount;
     }
+  }
+
+  hasNumber(no: number): boolean {
+    return this.#numbers.has(no);
   }
 
   get(id: string): Session | undefined {

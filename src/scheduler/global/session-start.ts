@@ -45,7 +45,7 @@ export function sendStart(link: HostLink | undefined, session: Session, clock: C
     }
     message.objects = objects;
   }
-  if (link === undefined || !giveToLane(link, session, message, blobs)) link?.send(message, blobs);
+  if (link === undefined || !giveToLane(link, session, message, blobs, clock.epochMs())) link?.send(message, blobs);
   for (const event of session.outside ?? []) {
     if (event.type === 'object' || link === undefined) continue;
     const { type, ...rest } = event;
@@ -58,13 +58,21 @@ export function sendStart(link: HostLink | undefined, session: Session, clock: C
  * A small synchronous session goes straight to an instance that has nothing else from here, or has time for it soon. If
  * that one is not free after all, or older work waits in its host, it hands the session to the host.
  */
-function giveToLane(link: HostLink, session: Session, message: SessionStart, blobs: readonly Uint8Array[]): boolean {
+function giveToLane(
+  link: HostLink,
+  session: Session,
+  message: SessionStart,
+  blobs: readonly Uint8Array[],
+  givenAtMs: number,
+): boolean {
   const { spec } = session;
   const entry = spec.entries[0];
   if (spec.durable || spec.detached || spec.entries.length !== 1 || entry === undefined) return false;
   if (session.outside !== undefined || session.inputBytes > LANE_INPUT_BYTES_MAX) return false;
   const giveToHost = () => {
-    if (session.phase === 'running' && session.run === message.run) link.send(message, blobs);
+    // One that is being cancelled too: the host has been told and waits for it.
+    const lives = session.phase === 'running' || session.phase === 'cancelling';
+    if (lives && session.run === message.run) link.send(message, blobs);
   };
-  return link.lanes.give(entry.function, message, blobs, giveToHost);
+  return link.lanes.give(entry.function, { ...message, givenAtMs }, blobs, giveToHost);
 }
