@@ -28,7 +28,7 @@ export default app('test', {
     hang: fn((ctx) => new Promise(() => {}), { timeoutMs: 100 }),
     exit: fn(() => process.exit(3)),
     flaky: fn((ctx) => { if (ctx.attempt < 3) throw new Error('attempt ' + ctx.attempt); return ctx.attempt; }, { retries: { max: 3, minMs: 5, maxMs: 10 } }),
-    oom: fn(() => { const hold = []; for (;;) hold.push(new Array(1000).fill({ a: 1 }).map((x) => ({ ...x }))); }, { memoryMb: 32 }),
+    oom: fn(() => { let last; for (;;) last = { last }; }, { memoryMb: 32 }),
     starter: fn((ctx) => ctx.call('crasher')),
     crasher: fn((ctx) => { if (ctx.attempt === 1) process.exit(1); ctx.output('attempt ' + ctx.attempt); }),
     dyn: fn((ctx, [input]) => { const n = input.json(); ctx.join('dyn', n); for (let i = 0; i < n; i++) ctx.send('dyn', i); }),
