@@ -112,8 +112,10 @@ export class Tickets {
       this.#floats[at / 2 + W_SIZE_F64] = block.size;
     }
     words[at + W_SEQ] = Atomics.add(words, NEXT_SEQ, 1);
+    // A thread is ended at calls and loops only: without one in between, count and state change together.
+    const ready = with_(Atomics.load(words, at), READY, this.#owner);
     Atomics.add(words, READY_COUNT, 1);
-    Atomics.store(words, at, with_(Atomics.load(words, at), READY, this.#owner));
+    Atomics.store(words, at, ready);
   }
 
   /**
