@@ -10,7 +10,17 @@ const DEFAULT_PORT = 7_070;
 /** Ctrl-C reaches this process twice, from the terminal and from npm's script: a later one ends it at once. */
 const SECOND_SIGNAL_MS = 1_000;
 
-const EXAMPLES = ['hello', 'word-count', 'ad-events', 'resize'] as const;
+const EXAMPLES = [
+  'hello',
+  'word-count',
+  'ad-events',
+  'resize',
+  'risk-query',
+  'conditional',
+  'dynamic-map',
+  'finra-audit',
+  'media-review',
+] as const;
 
 interface Options {
   readonly port: number;
@@ -52,6 +62,9 @@ function howTo(url: string, { dataDir }: Options): string {
   antrail invoke word-count '"the quick brown fox and the lazy dog"'
   antrail invoke word-count @README.md
   antrail invoke resize @photo.ppm > thumbnail.ppm         a binary PPM; most image tools write them
+  antrail invoke risk-query '["user:7", "loc:Harbour"]'
+  antrail invoke dynamic-map '[3, 1, 2]'
+  antrail invoke finra-audit '{"seed": 1, "trades": 10000, "rules": 40}'
   node dist-test/examples/ad-events/feed.js --url ${url}    10,000 events/s for 5 s, checked
 
   curl -d '{"name": "ant"}' -H 'content-type: application/json' ${url}/v1/apps/hello/functions/greet

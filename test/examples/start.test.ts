@@ -53,7 +53,17 @@ test('it serves all examples, and ends with 0 at Ctrl-C, even when that arrives 
     const { apps } = await connectServer({ url }).apps();
     assert.deepEqual(
       apps.map(({ app }) => app),
-      ['ad-events', 'hello', 'resize', 'word-count'],
+      [
+        'ad-events',
+        'conditional',
+        'dynamic-map',
+        'finra-audit',
+        'hello',
+        'media-review',
+        'resize',
+        'risk-query',
+        'word-count',
+      ],
     );
     const hello = connect<typeof import('../../examples/hello/app.ts').default>({ app: 'hello', url });
     assert.equal(await hello.invoke('greet'), 'HELLO, WORLD!');
