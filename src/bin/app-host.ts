@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { MonotonicMs } from '../base/index.ts';
-import { FRAME_BYTES_MAX, Host } from '../executor/host/index.ts';
+import { runHost } from '../executor/host/index.ts';
 import {
   connectChannel,
   nodeClock,
@@ -13,13 +13,7 @@ import {
   startThread,
   threadClockOrigin,
 } from '../platform/node/index.ts';
-import {
-  HOST_PROTOCOL_VERSION,
-  type HostBoot,
-  type HostToServer,
-  type Manifest,
-  type ServerToHost,
-} from '../protocol/index.ts';
+import type { HostBoot, Manifest } from '../protocol/index.ts';
 
 const text = process.env.ANTRAIL_HOST;
 if (text === undefined) {
@@ -34,15 +28,9 @@ const manifest = JSON.parse(readFileSync(join(boot.folder, 'manifest.json'), 'ut
 /** `process.exit` waits for all threads, also for one that cannot be stopped. */
 const killSelf = (): void => void process.kill(process.pid, 'SIGKILL');
 
-let host: Host | undefined;
-const channel = await connectChannel(boot.socket, {
-  blobBytesMax: FRAME_BYTES_MAX,
-  allocate: (header, index, size) => host?.allocateBlob(header, index, size) ?? new Uint8Array(size),
-});
-const send = (message: HostToServer, blobs?: readonly Uint8Array[], onWritten?: () => void): void =>
-  channel.send(message, blobs, onWritten);
-
-host = new Host(boot, manifest, {
+await runHost(boot, manifest, {
+  pid: process.pid,
+  connect: connectChannel,
   monotonicMs: nodeClock.monotonicMs,
   epochMs: nodeClock.epochMs,
   setTimer: (atMs, callback) => nodeTimers.set(atMs as MonotonicMs, callback),
@@ -58,16 +46,6 @@ host = new Host(boot, manifest, {
         killSelf();
       },
     }),
-  send,
-  exit: (exitCode) => {
-    channel.close();
-    process.exitCode = exitCode;
-    // What was sent is on its way; the socket's end ends the process, and nothing else may hold it.
-    channel.onClose(() => process.exit(exitCode));
-  },
+  kill: killSelf,
+  exit: (exitCode) => process.exit(exitCode),
 });
-channel.onMessage((header, blobs) => host?.receive(header as ServerToHost, blobs));
-// Without its server a host has nothing to do and nobody to report to.
-channel.onClose(() => (process.exitCode === undefined ? killSelf() : process.exit(process.exitCode)));
-send({ type: 'hello', protocol: HOST_PROTOCOL_VERSION, token: boot.token, pid: process.pid });
-host.start();

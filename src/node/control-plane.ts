@@ -1,10 +1,10 @@
 // The gateway's port, answered by the parts of this process.
 
 import { availableParallelism, freemem, totalmem } from 'node:os';
-import { ERROR_TABLE } from '../base/index.ts';
+import { ERROR_TABLE, type MonotonicMs } from '../base/index.ts';
 import { APPS_MAX, type AppRegistry, BUNDLE_BYTES_MAX, VERSIONS_KEPT_MAX } from '../cluster/index.ts';
 import type { ControlPlane } from '../gateway/index.ts';
-import type { Clock } from '../platform/index.ts';
+import type { Clock, Timers } from '../platform/index.ts';
 import type { AppObjects, HostStats, InstanceInfo } from '../protocol/index.ts';
 import {
   type Coordinator,
@@ -40,6 +40,7 @@ export interface ControlPlaneParts {
   readonly logBook: LogBook;
   readonly settings: Settings;
   readonly clock: Clock;
+  readonly timers: Timers;
   readonly startedAtMs: number;
   readonly notReady: () => string | undefined;
 }
@@ -80,7 +81,7 @@ export function createControlPlane(parts: ControlPlaneParts): ControlPlane {
 }
 
 async function statsOf(
-  { supervisor, registry }: ControlPlaneParts,
+  { supervisor, registry, clock, timers }: ControlPlaneParts,
   app: string | undefined,
 ): Promise<{ app: string; version: string; stats: HostStats }[]> {
   if (app !== undefined && registry.current(app) === undefined) throw unknownApp(app, registry.names());
@@ -90,12 +91,12 @@ async function statsOf(
     asked.map(async (host) => {
       const answer = host.connection?.request({ type: 'stats-get' });
       if (answer === undefined) return;
-      let timer: NodeJS.Timeout | undefined;
+      let cancel = () => {};
       const late = new Promise<undefined>((resolve) => {
-        timer = setTimeout(resolve, STATS_MS_MAX, undefined);
+        cancel = timers.set((clock.monotonicMs() + STATS_MS_MAX) as MonotonicMs, () => resolve(undefined));
       });
       const said = await Promise.race([answer.catch(() => undefined), late]);
-      clearTimeout(timer);
+      cancel();
       if (said?.reply.stats !== undefined)
         found.push({ app: host.app, version: host.version, stats: said.reply.stats });
     }),

@@ -1,2 +1,3 @@
+export { type Core, type CoreOptions, type CorePorts, startCore } from './core.ts';
 export { type RunningServer, startServer } from './server.ts';
-export type { ServerLogEntry, ServerOptions } from './settings.ts';
+export type { ServerLogEntry, ServerOptions, Settings } from './settings.ts';

@@ -1,12 +1,9 @@
-// One server process put together: data folder, coordinator, supervisor, gateway.
+// One server process: the core over the real ports, with the gateway in front.
 
 import { mkdirSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { PlatformError, toErrorData } from '../base/index.ts';
-import { AppRegistry } from '../cluster/index.ts';
 import { type ControlPlane, createGateway, type Gateway } from '../gateway/index.ts';
-import type { ChannelListener } from '../platform/index.ts';
 import {
   LmdbStore,
   listenForChannels,
@@ -17,13 +14,8 @@ import {
   nodeRandom,
   nodeTimers,
 } from '../platform/node/index.ts';
-import type { HostBoot, HostToServer } from '../protocol/index.ts';
-import { Coordinator, RecordStore } from '../scheduler/index.ts';
-import { Supervisor } from '../supervisor/index.ts';
-import { createControlPlane, NODE_NAME } from './control-plane.ts';
+import { startCore } from './core.ts';
 import { lockDataFolder } from './data-lock.ts';
-import { Deployments } from './deployments.ts';
-import { LogBook } from './log-book.ts';
 import { resolveSettings, type ServerLogEntry, type ServerOptions } from './settings.ts';
 
 export interface RunningServer {
@@ -35,8 +27,6 @@ export interface RunningServer {
   close(): Promise<void>;
 }
 
-/** A host of the current version that dies is started again without being asked, this often in a row. */
-const RESTARTS_UNASKED_MAX = 3;
 /** What a host's process may see of the server's environment. */
 const ENV_NAMES = ['PATH', 'TZ', 'LANG', 'LC_ALL', 'TMPDIR'];
 /** The folder of this file once built; the package's root is two above. */
@@ -76,112 +66,30 @@ async function open(
   closeAll: () => Promise<void>,
 ): Promise<RunningServer> {
   const log = options.log ?? logToStandardError;
-  const store = new LmdbStore(join(dataDir, 'data.lmdb'));
-  closers.push(() => store.close());
-  const bootEpoch = await nextEpoch(store);
-  const folder = new NodeDataFolder(dataDir);
-  const records = new RecordStore(store, folder, bootEpoch);
-  closers.push(() => records.close());
-  const registry = new AppRegistry(store, folder);
-  await registry.restore(PACKAGE_ROOT);
-
-  const logBook = new LogBook();
-  closers.push(() => logBook.close());
-  let closing = false;
-  let ready = false;
-
-  const coordinator = new Coordinator(
+  const core = await startCore(
     {
       clock: nodeClock,
       timers: nodeTimers,
       random: nodeRandom,
       digest: nodeDigest,
-      records,
-      apps: registry,
-      hosts: {
-        need: (app, version) => {
-          if (registry.hasVersion(app, version)) supervisor.need(app, version);
-        },
-        unused: (app, version) => supervisor.unused(app, version),
-      },
-      report: (what, error) => log({ level: 'error', message: what, fields: { error: toErrorData(error) } }),
+      processes: nodeProcessHost,
+      store: new LmdbStore(join(dataDir, 'data.lmdb')),
+      folder: new NodeDataFolder(dataDir),
+      listen: (onChannel) => listenForChannels(dataDir, { blobBytesMax: Number.MAX_SAFE_INTEGER }, onChannel),
+      log,
     },
-    bootEpoch,
-  );
-
-  let listener: ChannelListener | undefined;
-  const supervisor: Supervisor = new Supervisor(
-    { clock: nodeClock, timers: nodeTimers, random: nodeRandom, processes: nodeProcessHost },
     {
-      file: process.execPath,
-      args: ['--enable-source-maps', options.hostMain ?? HOST_MAIN],
-      env: hostEnvironment(),
-      socket: () => listener?.address ?? '',
-      bootOf: (app, version) => bootOf(app, version),
-      onReady: (app, version, connection) => {
-        for (const bucket of deployments.changedBuckets(app, version)) {
-          const triggers = registry.current(app)?.manifest.buckets[bucket]?.on ?? {};
-          connection.send({ type: 'triggers-set', bucket, triggers });
-        }
-        coordinator.hostReady(app, version, connection);
-      },
-      onLost: (app, version, lost) => {
-        if (!closing && !lost.planned) {
-          log({ level: 'warn', message: `app host of '${app}' was lost: ${lost.error.message}` });
-        }
-        coordinator.hostLost(app, version, lost);
-        const current = registry.current(app)?.version === version;
-        if (current && !closing && lost.deaths <= RESTARTS_UNASKED_MAX) supervisor.need(app, version);
-      },
-      onMessage: (app, version, message, blobs) => {
-        if (message.type === 'logs') keepLogs(logBook, app, version, message);
-        else coordinator.hostMessage(app, version, message, blobs);
-      },
-      onLine: (app, version, stream, line) => {
-        const at = new Date(nodeClock.epochMs()).toISOString();
-        logBook.add({ at, app, version, level: stream === 'stderr' ? 'error' : 'info', message: line });
+      settings,
+      packageRoot: PACKAGE_ROOT,
+      host: {
+        file: process.execPath,
+        args: ['--enable-source-maps', options.hostMain ?? HOST_MAIN],
+        env: hostEnvironment(),
       },
     },
+    closers,
   );
-  const deployments: Deployments = new Deployments(registry, coordinator, supervisor, nodeClock);
-
-  const bootOf = (app: string, version: string): Omit<HostBoot, 'socket' | 'token'> => {
-    const one = registry.version(app, version);
-    if (one === undefined) throw new PlatformError('E_INTERNAL', `version ${version} of app ${app} is not here`);
-    const { objectBytesMax, instancesMax, queueMax, inlineBytesMax, verifyObjects } = settings;
-    return {
-      app,
-      version,
-      node: NODE_NAME,
-      folder: registry.folderOf(app, version),
-      main: one.main,
-      env: one.env,
-      secrets: {},
-      limits: { objectBytesMax, instancesMax, queueMax, inlineBytesMax, verifyObjects },
-    };
-  };
-
-  listener = await listenForChannels(dataDir, { blobBytesMax: Number.MAX_SAFE_INTEGER }, (channel) =>
-    supervisor.onChannel(channel),
-  );
-  const { close: closeListener } = listener;
-  closers.push(() => closeListener());
-  closers.push(() => deployments.settled());
-  closers.push(() => supervisor.close());
-  closers.push(() => coordinator.close());
-
-  const controlPlane = createControlPlane({
-    registry,
-    coordinator,
-    supervisor,
-    deployments,
-    logBook,
-    settings,
-    clock: nodeClock,
-    startedAtMs: nodeClock.epochMs(),
-    notReady: () => (closing ? 'the server is shutting down' : ready ? undefined : 'the server is starting'),
-  });
-  await coordinator.restore();
+  const { controlPlane } = core;
   const gateway: Gateway = await createGateway(controlPlane, {
     host: options.host,
     port: options.port,
@@ -189,12 +97,11 @@ async function open(
     log: (entry) => log(entry as unknown as ServerLogEntry),
   });
   closers.push(() => gateway.close());
-  ready = true;
+  core.ready();
 
   let closed: Promise<void> | undefined;
   const close = async () => {
-    closing = true;
-    coordinator.drain();
+    core.drain();
     await closeAll();
   };
   return {
@@ -208,14 +115,6 @@ async function open(
   };
 }
 
-/** Counts starts, so that ids of different starts never meet. */
-async function nextEpoch(store: LmdbStore): Promise<number> {
-  const before = store.get('m/epoch');
-  const epoch = before === undefined ? 1 : Number(new TextDecoder().decode(before)) + 1;
-  await store.transaction([{ put: 'm/epoch', value: new TextEncoder().encode(String(epoch)) }]);
-  return epoch;
-}
-
 function hostEnvironment(): Record<string, string> {
   const env: Record<string, string> = {};
   for (const name of ENV_NAMES) {
@@ -223,15 +122,6 @@ function hostEnvironment(): Record<string, string> {
     if (value !== undefined) env[name] = value;
   }
   return env;
-}
-
-function keepLogs(
-  logBook: LogBook,
-  app: string,
-  version: string,
-  { entries }: Extract<HostToServer, { type: 'logs' }>,
-): void {
-  for (const entry of entries) logBook.add({ ...entry, app, version });
 }
 
 function logToStandardError({ level, message, fields }: ServerLogEntry): void {

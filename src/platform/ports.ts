@@ -114,6 +114,16 @@ export interface Channel {
   readonly bufferedBytes: number;
 }
 
+export interface ChannelOptions {
+  /** Sum of the blobs of one frame. */
+  readonly blobBytesMax: number;
+  /** Memory for each blob that is received; default: ordinary memory. */
+  readonly allocate?: (header: unknown, index: number, size: number) => Uint8Array;
+}
+
+/** @throws when nobody listens there. */
+export type Connect = (address: string, options: ChannelOptions) => Promise<Channel>;
+
 export interface ChannelListener {
   /** Where a peer connects. */
   readonly address: string;

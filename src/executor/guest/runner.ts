@@ -35,6 +35,7 @@ import {
   START_KINDS,
   type Ticket,
   Tickets,
+  type WordWaits,
   writeEnded,
   writeLane,
   writeNote,
@@ -62,6 +63,8 @@ export interface RunnerPorts {
   readonly post: (message: InstanceToHost) => void;
   readonly afterTurn: (callback: () => void) => void;
   readonly later: (delayMs: number, callback: () => void) => void;
+  /** Default: Atomics. */
+  readonly waits?: WordWaits;
 }
 
 const INLINE = START_KINDS.indexOf('inline');
@@ -109,9 +112,10 @@ export class Runner {
     const owner = boot.slot + 2;
     this.#slab = new Slab(boot.slab, owner);
     this.#tickets = new Tickets(boot.tickets, owner);
-    const bells = new Bells(boot.bells);
+    const bells = new Bells(boot.bells, ports.waits);
     this.#bells = bells;
-    this.#reporter = new Reporter(new EventRingWriter(boot.ring, () => bells.ring(HOST_BELL)), bells, ports);
+    const ring = new EventRingWriter(boot.ring, () => bells.ring(HOST_BELL), ports.waits);
+    this.#reporter = new Reporter(ring, bells, ports);
     this.#home = {
       app: boot.app,
       slab: this.#slab,

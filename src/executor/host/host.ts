@@ -42,6 +42,12 @@ export class Host {
     this.#driver.stop();
   }
 
+  /** Asserts what must hold between two turns. Tests and the simulator call it. */
+  checkInvariants(): void {
+    this.#driver.sessions.checkInvariants();
+    this.#driver.scheduler.checkInvariants();
+  }
+
   /** Memory for a blob of the server's: large ones go straight into the object store. */
   allocateBlob(_header: unknown, _index: number, size: number): Uint8Array {
     return this.#driver.bytes.allocateBlob(size);

@@ -94,7 +94,7 @@ export class Instances {
     this.#slab = slab;
     this.#ports = ports;
     this.#events = events;
-    this.bells = new Bells(this.#bellMemory);
+    this.bells = new Bells(this.#bellMemory, ports.waits);
     for (const row of tables.functions) {
       if (this.pools.has(row.pool)) continue;
       const memory = createTicketMemory();

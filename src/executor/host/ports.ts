@@ -1,6 +1,7 @@
 // What the host needs of its process. The real ones come from platform/node (main.ts), simulated ones from testing/.
 
 import type { HostToServer, ServerToHost } from '../../protocol/index.ts';
+import type { WordWaits } from '../shared/index.ts';
 
 export interface HostThread {
   post(message: unknown): void;
@@ -26,6 +27,8 @@ export interface HostPorts {
   readonly seed: number;
   readonly clockOriginMs: number;
   readonly startThread: (options: HostThreadOptions) => HostThread;
+  /** Default: Atomics. */
+  readonly waits?: WordWaits;
   /** `onWritten`: the blobs are no longer needed. */
   readonly send: (message: HostToServer, blobs?: readonly Uint8Array[], onWritten?: () => void) => void;
   /** Ends this process. */

@@ -12,6 +12,25 @@ const SLEEPING = 1;
 type WaitAsync = (words: Int32Array, index: number, value: number) => { async: boolean; value: unknown };
 const waitAsync = (Atomics as unknown as { waitAsync: WaitAsync }).waitAsync;
 
+/** How a thread waits on a word of shared memory. The simulator, whose threads are turns of one, has its own. */
+export interface WordWaits {
+  /** Calls back once when the word is notified; soon if it no longer has `value`. Never within this call. */
+  wait(words: Int32Array, index: number, value: number, wake: () => void): void;
+  notify(words: Int32Array, index: number): void;
+  /** Stops this thread while the word has `value`, `timeoutMs` at the longest. */
+  block(words: Int32Array, index: number, value: number, timeoutMs: number): void;
+}
+
+export const ATOMICS_WAITS: WordWaits = {
+  wait: (words, index, value, wake) => {
+    const waiting = waitAsync(words, index, value);
+    if (waiting.async) (waiting.value as Promise<unknown>).then(wake);
+    else queueMicrotask(wake);
+  },
+  notify: (words, index) => void Atomics.notify(words, index),
+  block: (words, index, value, timeoutMs) => void Atomics.wait(words, index, value, timeoutMs),
+};
+
 /** The host has the last place. */
 export const HOST_BELL = INSTANCE_SLOTS_MAX;
 
@@ -21,9 +40,11 @@ export function createBells(): SharedArrayBuffer {
 
 export class Bells {
   readonly #words: Int32Array;
+  readonly #waits: WordWaits;
 
-  constructor(memory: SharedArrayBuffer) {
+  constructor(memory: SharedArrayBuffer, waits: WordWaits = ATOMICS_WAITS) {
     this.#words = new Int32Array(memory);
+    this.#waits = waits;
   }
 
   /** @returns whether `place` slept and was woken by this call. */
@@ -32,7 +53,7 @@ export class Bells {
     if (Atomics.load(words, place * 2) !== SLEEPING) return false;
     if (Atomics.compareExchange(words, place * 2, SLEEPING, AWAKE) !== SLEEPING) return false;
     Atomics.add(words, place * 2 + 1, 1);
-    Atomics.notify(words, place * 2 + 1);
+    this.#waits.notify(words, place * 2 + 1);
     return true;
   }
 
@@ -69,9 +90,7 @@ export class Bells {
     const old = Atomics.load(words, bell);
     Atomics.store(words, place * 2, SLEEPING);
     if (hasWork() && Atomics.compareExchange(words, place * 2, SLEEPING, AWAKE) === SLEEPING) return false;
-    const waiting = waitAsync(words, bell, old);
-    if (waiting.async) (waiting.value as Promise<unknown>).then(wake);
-    else queueMicrotask(wake);
+    this.#waits.wait(words, bell, old, wake);
     return true;
   }
 }

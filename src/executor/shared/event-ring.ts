@@ -10,6 +10,7 @@
 
 import { assert } from '../../base/index.ts';
 import { ByteReader, ByteWriter } from '../../bucket/index.ts';
+import { ATOMICS_WAITS, type WordWaits } from './bells.ts';
 import { EVENT_RECORD_BYTES_MAX, EVENT_RING_BYTES, RING_FULL_WAIT_MS } from './limits.ts';
 
 const HEAD = 0;
@@ -27,15 +28,17 @@ export class EventRingWriter {
   readonly #buffer: Buffer;
   readonly #writer: ByteWriter;
   readonly #onFull: () => void;
+  readonly #waits: WordWaits;
   #head: number;
   #start = 0;
 
   /** @param onFull must make the host read: called while the ring is full. */
-  constructor(memory: SharedArrayBuffer, onFull: () => void) {
+  constructor(memory: SharedArrayBuffer, onFull: () => void, waits: WordWaits = ATOMICS_WAITS) {
     this.#words = new Int32Array(memory, 0, CONTROL_BYTES / 4);
     this.#buffer = Buffer.from(memory as unknown as ArrayBuffer, CONTROL_BYTES, EVENT_RING_BYTES);
     this.#writer = new ByteWriter(this.#buffer);
     this.#onFull = onFull;
+    this.#waits = waits;
     this.#head = Atomics.load(this.#words, HEAD);
   }
 
@@ -71,7 +74,7 @@ export class EventRingWriter {
       const tail = Atomics.load(this.#words, TAIL);
       if (EVENT_RING_BYTES - ((this.#head - tail) >>> 0) >= need) return;
       this.#onFull();
-      Atomics.wait(this.#words, TAIL, tail, RING_FULL_WAIT_MS);
+      this.#waits.block(this.#words, TAIL, tail, RING_FULL_WAIT_MS);
     }
   }
 }

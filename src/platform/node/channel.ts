@@ -4,8 +4,8 @@ import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { createConnection, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { encodeFrame, FrameDecoder, type FrameDecoderOptions } from '../../protocol/index.ts';
-import type { Channel, ChannelListener } from '../ports.ts';
+import { encodeFrame, FrameDecoder } from '../../protocol/index.ts';
+import type { Channel, ChannelListener, ChannelOptions } from '../ports.ts';
 
 /** `sun_path` holds 108 bytes on Linux and 104 elsewhere, the closing zero included. */
 const SOCKET_PATH_BYTES_MAX = 103;
@@ -14,13 +14,6 @@ const UNSENT_BYTES_MAX = 64 * 1024 * 1024;
 
 /** Frames of one turn are copied together up to this: a write for each costs more than the copy. */
 const COALESCED_BYTES_MAX = 64 * 1024;
-
-export interface ChannelOptions {
-  /** Sum of the blobs of one frame. */
-  readonly blobBytesMax: number;
-  /** Memory for each blob that is received; default: ordinary memory. */
-  readonly allocate?: FrameDecoderOptions['allocate'];
-}
 
 /** @param folder where the socket is put, unless its path would be too long: then a private folder for temporary files. */
 export async function listenForChannels(

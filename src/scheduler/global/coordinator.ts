@@ -338,6 +338,12 @@ export class Coordinator {
     }
   }
 
+  /** Asserts what must hold between two events. Tests and the simulator call it. */
+  checkInvariants(): void {
+    this.table.checkInvariants();
+    this.triggers.checkInvariants();
+  }
+
   // ── Apps ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
   /** The app has another current version or other triggers. */
