@@ -1,6 +1,6 @@
 // Objects that hosts hand in for keeping, and those that they ask for.
 //
-// Owns: the answers to them, and which names each session has persisted.
+// Owns: the answers to them, and which names each session has persisted or is about to.
 // Does not own: persisted objects (PersistedObjects), what bucket-scoped triggers make of an object (Firings).
 //
 // An object is acknowledged when it is kept (CO1), and of a session that does not run any more it is refused.
@@ -8,7 +8,7 @@
 import { type ErrorData, PlatformError } from '../../base/index.ts';
 import type { HostToServer } from '../../protocol/index.ts';
 import type { Coordinator } from './coordinator.ts';
-import type { Session } from './session.ts';
+import type { Session, StoredObject } from './session.ts';
 
 export type ObjectMessage = Extract<
   HostToServer,
@@ -19,7 +19,8 @@ const NO_BYTES = new Uint8Array(0);
 
 export class HostObjects {
   readonly #coordinator: Coordinator;
-  readonly #persistedNames = new Map<string, Set<string>>();
+  /** Of each session: name → its write, until that is durable; undefined: it is. */
+  readonly #persistedNames = new Map<string, Map<string, Promise<void> | undefined>>();
 
   constructor(coordinator: Coordinator) {
     this.#coordinator = coordinator;
@@ -44,15 +45,7 @@ export class HostObjects {
         return;
       case 'object-persist': {
         const object = { header: message.object, bytes: owned(blobs[0]) };
-        this.#acknowledge(app, version, message, () => {
-          const session = this.#senderOf(message.session);
-          const names = this.#persistedNames.get(session.id) ?? new Set();
-          const name = `${object.header.bucket}\u0000${object.header.name}`;
-          // A second execution must not put an old value over what others persisted meanwhile.
-          if (names.has(name)) return undefined;
-          this.#persistedNames.set(session.id, names.add(name));
-          return this.#coordinator.persisted.put(app, object, this.#coordinator.ports.clock.epochMs());
-        });
+        this.#acknowledge(app, version, message, () => this.#persist(app, this.#senderOf(message.session), object));
         return;
       }
       case 'persisted-get': {
@@ -70,6 +63,22 @@ export class HostObjects {
 
   sessionEnded(id: string): void {
     this.#persistedNames.delete(id);
+  }
+
+  /** A second execution must not put an old value over what others persisted meanwhile: the first write is waited for. */
+  #persist(app: string, session: Session, object: StoredObject): Promise<void> | undefined {
+    const names = this.#persistedNames.get(session.id) ?? new Map<string, Promise<void> | undefined>();
+    this.#persistedNames.set(session.id, names);
+    const name = `${object.header.bucket}\u0000${object.header.name}`;
+    if (names.has(name)) return names.get(name);
+    const written = this.#coordinator.persisted.put(app, object, this.#coordinator.ports.clock.epochMs());
+    names.set(name, written);
+    written.then(
+      () => names.set(name, undefined),
+      // Nothing is there: the next one may try.
+      () => names.delete(name),
+    );
+    return written;
   }
 
   #senderOf(id: string): Session {

@@ -24,6 +24,8 @@ import { type Key, NO_CAUSES, NO_TAGS, type SessionStarts } from './session-star
 export class OutsideObjects {
   readonly #coordinator: Coordinator;
   readonly #starts: SessionStarts;
+  /** Puts that are not kept yet, and may still be refused. */
+  readonly #underWay = new WeakMap<OutsideEvent, Promise<unknown>>();
 
   constructor(coordinator: Coordinator, starts: SessionStarts) {
     this.#coordinator = coordinator;
@@ -89,12 +91,13 @@ export class OutsideObjects {
     const { app, version } = session.spec;
     assertTakes(session);
     assertBucket(app, openApp(this.#coordinator, app).manifest, bucket);
-    this.#coordinator.firings.closeGroup(app, version, bucket);
     await this.#outside(session, { type: 'close', bucket }, async () => {
       const link = this.#coordinator.linkOf(app, version);
       if (link === undefined || session.phase !== 'running') return;
       await link.request({ type: 'session-close', session: id, bucket });
     });
+    // A close that was refused closes nothing.
+    this.#coordinator.firings.closeGroup(app, version, bucket);
   }
 
   async join(id: string, bucket: string, join: { names?: readonly string[]; count?: number }): Promise<void> {
@@ -133,6 +136,10 @@ export class OutsideObjects {
     const known = session.outsideObject(bucket, name);
     if (known !== undefined) {
       if (known.digest !== event.digest) throw exists(bucket, name);
+      // It repeats what is not kept yet: if that one is refused, this one takes its place.
+      const first = this.#underWay.get(known);
+      if (first !== undefined) await first.catch(() => undefined);
+      if (session.outsideObject(bucket, name) !== known) return this.#putInto(id, request, app, event);
       await this.#coordinator.writes.written(id);
       return { session: id, duplicate: true };
     }
@@ -142,15 +149,23 @@ export class OutsideObjects {
       // The same object may have come while the validator ran.
       if (session.outsideObject(bucket, name) !== undefined) return this.#putInto(id, request, app, event);
     }
+    const put = this.#keep(session, event);
+    this.#underWay.set(event, put);
+    return { session: id, duplicate: await put };
+  }
+
+  /** @returns whether the host had it already: a function had sent the same. */
+  async #keep(session: Session, event: Extract<OutsideEvent, { type: 'object' }>): Promise<boolean> {
     const duplicate = await this.#outside(session, event, async () => {
       const link = this.#coordinator.linkOf(session.spec.app, session.spec.version);
       if (link === undefined || session.phase !== 'running') return false; // it rides in the next session-start
       const { object } = event;
-      const { reply } = await link.request({ type: 'session-put', session: id, object: object.header }, [object.bytes]);
+      const message = { type: 'session-put', session: session.id, object: object.header } as const;
+      const { reply } = await link.request(message, [object.bytes]);
       return reply.duplicate === true;
     });
     await this.#give(session, event.object);
-    return { session: id, duplicate };
+    return duplicate;
   }
 
   /** Remembers an event from outside for the next execution, tells the host, and keeps it if the session is kept. */

@@ -1,5 +1,6 @@
 // Records on disk: a header and payloads under one key. Payloads above INLINE_VALUE_BYTES_MAX are files beside the
-// database, written before the transaction that names them and removed after the one that forgets them.
+// database, written before the transaction that names them and removed after the one that forgets them. Several records
+// may name one file (a session and its retry have the same input): it goes with the last of them.
 
 import { assert } from '../../base/index.ts';
 import { type DataFolder, type KeyValueChange, type KeyValueStore, prefixRange } from '../../platform/index.ts';
@@ -35,8 +36,10 @@ export class RecordStore {
   #behind: Promise<void> | undefined;
   readonly #underWay = new Set<Promise<void>>();
   #closed = false;
-  /** Until then no record names one, so that no old record need be looked at. */
-  #anyFile = true;
+  /** Files of the records that have any, as of the last write, durable or not. */
+  readonly #filesOf = new Map<string, readonly string[]>();
+  /** By how many records each file is named. */
+  readonly #uses = new Map<string, number>();
 
   /** @param epoch differs at each start, so that names of files never meet. */
   constructor(store: KeyValueStore, folder: DataFolder, epoch: number) {
@@ -121,14 +124,18 @@ export class RecordStore {
     for (const [key, bytes] of this.#store.range(range)) yield [key, inside<H>(decode(bytes))];
   }
 
-  /** At start: files that no record names, left by a crash between file and transaction. */
+  /**
+   * Once, at start, before anything is written: learns which records have files, and removes files that none names, left
+   * by a crash between file and transaction.
+   */
   async removeOrphans(prefixes: readonly string[]): Promise<void> {
     const files = new Set(await this.#folder.list(FOLDER));
-    this.#anyFile = files.size > 0;
     if (files.size === 0) return;
     for (const prefix of prefixes) {
-      for (const [, bytes] of this.#store.range(prefixRange(prefix))) {
-        for (const file of (decode(bytes).header as Envelope).f ?? []) if (file !== null) files.delete(file);
+      for (const [key, bytes] of this.#store.range(prefixRange(prefix))) {
+        const named = filesOf(bytes);
+        this.#rename(key, named);
+        for (const file of named) files.delete(file);
       }
     }
     for (const file of files) await this.#folder.remove(`${FOLDER}/${file}`);
@@ -151,25 +158,21 @@ export class RecordStore {
     for (const change of changes) {
       if (!('put' in change)) continue;
       for (const blob of change.blobs ?? []) {
-        if (blob.length <= INLINE_VALUE_BYTES_MAX || this.#fileOf.has(blob)) continue;
+        if (blob.length <= INLINE_VALUE_BYTES_MAX || this.#isInFile(blob)) continue;
         const file = `${this.#filePrefix}-${(this.#fileCount++).toString(36)}`;
         await this.#folder.write(`${FOLDER}/${file}`, blob);
         this.#fileOf.set(blob, file);
-        this.#anyFile = true;
       }
     }
   }
 
   async #commit(changes: readonly RecordChange[]): Promise<void> {
     const writes: KeyValueChange[] = [];
-    const named = new Set<string>();
     const forgotten: string[] = [];
     for (const change of changes) {
-      const key = 'put' in change ? change.put : change.delete;
-      const old = this.#anyFile ? this.#store.get(key) : undefined;
-      for (const file of old === undefined ? [] : filesOf(old)) forgotten.push(file);
       if (!('put' in change)) {
-        writes.push({ delete: key });
+        forgotten.push(...this.#rename(change.delete, NO_FILES));
+        writes.push({ delete: change.delete });
         continue;
       }
       const blobs = change.blobs ?? [];
@@ -182,16 +185,39 @@ export class RecordStore {
         } else {
           files ??= new Array<string | null>(blobs.length).fill(null);
           files[index] = file;
-          named.add(file);
         }
       }
+      forgotten.push(...this.#rename(change.put, files?.filter((file) => file !== null) ?? NO_FILES));
       const envelope: Envelope = files === undefined ? { h: change.header } : { h: change.header, f: files };
-      writes.push({ put: key, value: Buffer.concat(encodeFrame(envelope, inline)) });
+      writes.push({ put: change.put, value: Buffer.concat(encodeFrame(envelope, inline)) });
     }
     await this.#store.transaction(writes);
-    for (const file of forgotten) if (!named.has(file)) await this.#folder.remove(`${FOLDER}/${file}`);
+    for (const file of forgotten) {
+      // Another record may have named it meanwhile, or another write has forgotten it too.
+      if (this.#uses.get(file) !== 0) continue;
+      this.#uses.delete(file);
+      await this.#folder.remove(`${FOLDER}/${file}`);
+    }
+  }
+
+  /** A file that no record names any more is gone, or about to go. */
+  #isInFile(blob: Uint8Array): boolean {
+    const file = this.#fileOf.get(blob);
+    return file !== undefined && (this.#uses.get(file) ?? 0) > 0;
+  }
+
+  /** The record of this key names these files from now on. @returns those that it named before. */
+  #rename(key: string, files: readonly string[]): readonly string[] {
+    const before = this.#filesOf.get(key) ?? NO_FILES;
+    if (files.length > 0) this.#filesOf.set(key, files);
+    else if (before.length > 0) this.#filesOf.delete(key);
+    for (const file of files) this.#uses.set(file, (this.#uses.get(file) ?? 0) + 1);
+    for (const file of before) this.#uses.set(file, (this.#uses.get(file) ?? 1) - 1);
+    return before;
   }
 }
+
+const NO_FILES: readonly string[] = [];
 
 function decode(bytes: Uint8Array): Frame {
   let frame: Frame | undefined;

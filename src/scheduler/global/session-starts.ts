@@ -71,8 +71,7 @@ export class SessionStarts {
   /** Resolves when a second server would find it; at once for one that is not durable. */
   writeStart(session: Session, delayMs?: number): Promise<void> {
     if (!session.spec.durable) return Promise.resolve();
-    const { epochMs } = this.#coordinator.ports.clock;
-    const dueAtMs = delayMs === undefined || delayMs <= 0 ? undefined : epochMs() + delayMs;
+    const dueAtMs = delayMs === undefined || delayMs <= 0 ? undefined : this.#coordinator.now().epochMs + delayMs;
     const changes: RecordChange[] = [sessionChange(session, dueAtMs)];
     for (const [n, event] of (session.outside ?? []).entries()) changes.push(outsideChange(session.id, n, event));
     const { idempotency } = session.spec;
