@@ -26,6 +26,7 @@ import {
   REQUEST_TIMEOUT_MS,
 } from './limits.ts';
 import { notFound } from './not-found.ts';
+import { plainRoutes } from './plain-routes.ts';
 import { portOwner } from './port-owner.ts';
 import { CONTENT_PROBLEM, problemOf, problemText } from './problem.ts';
 import { readQuery } from './query.ts';
@@ -93,6 +94,7 @@ export async function createGateway(controlPlane: ControlPlane, options: Gateway
 }
 
 function routed(gate: Gate, servers: Server[], sockets: Set<Socket>) {
+  const findPlain = plainRoutes(ROUTES);
   const app = fastify({
     logger: false,
     exposeHeadRoutes: false,
@@ -108,7 +110,11 @@ function routed(gate: Gate, servers: Server[], sockets: Set<Socket>) {
       new Exchange(gate, request.raw, reply.raw, {}).refuse({ code: 'E_REQUEST_INVALID', message });
     },
     serverFactory: (handler) => {
-      const server = newServer(handler);
+      const server = newServer((req, res) => {
+        const found = findPlain(req.method, req.url);
+        if (found === undefined) handler(req, res);
+        else answerBy(found.route, new Exchange(gate, req, res, found.params));
+      });
       servers.push(server);
       server.on('connection', (socket: Socket) => {
         sockets.add(socket);

@@ -16,6 +16,8 @@ export interface Row<Q extends QuerySpec> {
   /** Unique, camelCase: what a generated client calls it. */
   readonly id: string;
   readonly summary: string;
+  /** Asked so often that the router's own cost counts: see plainRoutes. */
+  readonly hot?: true;
   readonly about?: string;
   readonly query?: Q;
   readonly headers?: Readonly<Record<string, string>>;

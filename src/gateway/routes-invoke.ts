@@ -57,6 +57,7 @@ export const INVOKE_ROUTES: readonly Route[] = [
     method: 'POST',
     path: '/v1/apps/{app}/functions/{function}',
     id: 'invoke',
+    hot: true,
     summary: 'Starts a session with one entry function',
     about:
       'A client that hangs up during a synchronous call does not cancel the session; DELETE /v1/sessions/{id} does.',
