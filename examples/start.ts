@@ -20,6 +20,7 @@ const EXAMPLES = [
   'dynamic-map',
   'finra-audit',
   'media-review',
+  'redundant-inference',
 ] as const;
 
 interface Options {

@@ -60,6 +60,7 @@ test('it serves all examples, and ends with 0 at Ctrl-C, even when that arrives 
         'finra-audit',
         'hello',
         'media-review',
+        'redundant-inference',
         'resize',
         'risk-query',
         'word-count',

@@ -347,7 +347,7 @@ export class Driver {
           this.schedule(this.scheduler.handle({ type: 'waiting', invocation: effect.invocation }, this.now()));
           break;
         case 'withdraw':
-          this.#withdraw(effect.invocation);
+          this.#withdraw(effect.invocation, effect.slot);
           break;
         case 'abort':
           this.deadlines.abort(effect.slot, speakerOf(effect.invocation, effect.fence), effect.error);
@@ -408,10 +408,11 @@ export class Driver {
     }
   }
 
-  #withdraw(invocation: Invocation): void {
+  /** @param slot of the instance that holds it, -1 if it was queued. */
+  #withdraw(invocation: Invocation, slot: number): void {
     this.#offers.withdraw(invocation);
-    if (invocation.place === 'held') {
-      this.deadlines.abort(invocation.slot, speakerOf(invocation, invocation.fence), OVERTAKEN);
+    if (slot >= 0) {
+      this.deadlines.abort(slot, speakerOf(invocation, invocation.fence), OVERTAKEN);
     } else {
       this.schedule(this.scheduler.handle({ type: 'withdrawn', invocation }, this.now()));
     }
@@ -421,7 +422,7 @@ export class Driver {
     for (const session of this.sessions.sessions()) {
       for (const invocation of invocationsOf(session)) {
         if (invocation.row.pool === pool && invocation.place === 'queued') {
-          this.#withdraw(invocation);
+          this.#withdraw(invocation, -1);
           this.apply({ type: 'offer-failed', invocation, error });
         }
       }

@@ -16,13 +16,18 @@ import {
   RERUN_BACKOFF_MAX_MS,
   RERUN_BACKOFF_MIN_MS,
 } from './limits.ts';
-import { enqueue, findSpeaker, type MachineState } from './machine-state.ts';
+import { loserBegan } from './losers.ts';
+import { beginAttempt, enqueue, findSpeaker, leaveAttempt, type MachineState } from './machine-state.ts';
 import type { Invocation } from './session.ts';
 import { noteFailure, releaseWhenIdle, settle } from './session-end.ts';
 
 export function attemptStarted(state: MachineState, event: SessionEvent & { type: 'attempt-started' }): void {
   const invocation = findSpeaker(state, event);
-  if (invocation === undefined || invocation.place === 'ended' || invocation.place === 'running') return;
+  if (invocation === undefined || invocation.place === 'running') return;
+  if (invocation.place === 'ended') {
+    loserBegan(state, invocation, event);
+    return;
+  }
   const { session } = invocation;
   if (session.state !== 'running') {
     // It was claimed while its session was being cancelled: its objects stay until it ends.
@@ -39,23 +44,7 @@ export function attemptStarted(state: MachineState, event: SessionEvent & { type
     return;
   }
   invocation.place = 'running';
-  invocation.slot = event.slot;
-  invocation.startedAtMs = event.atMs;
-  // An instance that was given the session past the host has begun before the host heard of it.
-  invocation.queuedAtMs = Math.min(invocation.queuedAtMs, event.atMs);
-  invocation.attempts++;
-  session.running++;
-  session.attempts++;
-  invocation.history.push({
-    n: invocation.attempts,
-    slot: event.slot,
-    instance: event.instance,
-    start: event.start,
-    queuedAtMs: invocation.queuedAtMs,
-    startedAtMs: event.atMs,
-    endedAtMs: 0,
-    outcome: 'running',
-  });
+  beginAttempt(invocation, event);
   // From the attempt's start, not from queuing (interface.md, rerun).
   for (const rule of invocation.row.reruns) {
     state.timers.add(event.atMs + rule.timeoutMs, { kind: 'rerun', invocation, fence: invocation.fence, rule });
@@ -197,19 +186,6 @@ function retryAt(state: MachineState, invocation: Invocation, atMs: number): voi
   invocation.place = 'backoff';
   if (atMs <= state.now.monotonicMs) enqueue(state, invocation);
   else state.timers.add(atMs, { kind: 'retry', invocation, fence: invocation.fence });
-}
-
-/** The attempt is over, whatever comes next for its invocation. */
-function leaveAttempt(invocation: Invocation, atMs: number, outcome: 'ok' | 'error' | 'timeout' | 'lost'): void {
-  const { session } = invocation;
-  session.running--;
-  session.meteredMs += Math.max(0, atMs - invocation.startedAtMs);
-  invocation.slot = -1;
-  const record = invocation.history.at(-1);
-  if (record !== undefined) {
-    record.endedAtMs = atMs;
-    record.outcome = outcome;
-  }
 }
 
 /** Its successors were queued before: ending and queuing are one event (interface.md, Triggers). */

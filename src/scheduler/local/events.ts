@@ -86,8 +86,8 @@ export type SessionEvent =
 export type SessionEffect =
   /** It waits for an instance from now on. */
   | { readonly type: 'enqueue'; readonly invocation: Invocation }
-  /** Nobody shall run it any more: take it out of queue or slot. */
-  | { readonly type: 'withdraw'; readonly invocation: Invocation }
+  /** Nobody shall run it any more: take it out of queue or slot, or from the instance that holds it (-1: none does). */
+  | { readonly type: 'withdraw'; readonly invocation: Invocation; readonly slot: number }
   /** It runs and shall stop; its instance is replaced if it does not. */
   | {
       readonly type: 'abort';

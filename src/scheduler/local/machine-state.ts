@@ -6,7 +6,7 @@
 import type { Prng } from '../../base/index.ts';
 import type { RerunRow } from '../../bucket/index.ts';
 import type { Now } from '../../trigger/index.ts';
-import type { SessionEffect, Which } from './events.ts';
+import type { SessionEffect, SessionEvent, Which } from './events.ts';
 import { addInvocation, findInvocation, type Invocation, type Session } from './session.ts';
 import type { TimerQueue } from './timer-queue.ts';
 
@@ -77,6 +77,44 @@ export function enqueue(state: MachineState, invocation: Invocation): void {
   invocation.slot = -1;
   invocation.queuedAtMs = state.now.monotonicMs;
   state.effects.push({ type: 'enqueue', invocation });
+}
+
+/** An instance runs it from now on; whoever says so says in which place it is. */
+export function beginAttempt(invocation: Invocation, event: SessionEvent & { type: 'attempt-started' }): void {
+  invocation.slot = event.slot;
+  invocation.startedAtMs = event.atMs;
+  // An instance that was given the session past the host has begun before the host heard of it.
+  invocation.queuedAtMs = Math.min(invocation.queuedAtMs, event.atMs);
+  invocation.attempts++;
+  invocation.session.running++;
+  invocation.session.attempts++;
+  invocation.history.push({
+    n: invocation.attempts,
+    slot: event.slot,
+    instance: event.instance,
+    start: event.start,
+    queuedAtMs: invocation.queuedAtMs,
+    startedAtMs: event.atMs,
+    endedAtMs: 0,
+    outcome: 'running',
+  });
+}
+
+/** The attempt is over, whatever comes next for its invocation. */
+export function leaveAttempt(
+  invocation: Invocation,
+  atMs: number,
+  outcome: 'ok' | 'error' | 'timeout' | 'lost' | 'cancelled',
+): void {
+  const { session } = invocation;
+  session.running--;
+  session.meteredMs += Math.max(0, atMs - invocation.startedAtMs);
+  invocation.slot = -1;
+  const record = invocation.history.at(-1);
+  if (record !== undefined) {
+    record.endedAtMs = atMs;
+    record.outcome = outcome;
+  }
 }
 
 /** Of an object that somebody else keeps: the session does not end before the answer (SM4). */

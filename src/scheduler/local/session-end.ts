@@ -38,7 +38,7 @@ export function cancelSession(state: MachineState, sessionId: string, error: Err
       state.effects.push({ type: 'abort', invocation: one, fence: one.fence, slot: one.slot, error });
     } else if (one.place !== 'ended') {
       const held = one.place === 'held';
-      if (one.place !== 'backoff') state.effects.push({ type: 'withdraw', invocation: one });
+      if (one.place !== 'backoff') state.effects.push({ type: 'withdraw', invocation: one, slot: one.slot });
       // What an instance holds may be begun any moment: it stays known until it is told otherwise.
       if (!held) one.place = 'ended';
     }

@@ -25,6 +25,7 @@ const MANIFEST: Manifest = {
     some: { on: { named: { kind: 'byName', match: 'x', run: 'leaf' } } },
     groups: { on: { all: { kind: 'dynamicGroup', producers: ['source'], run: 'collect' } } },
     batch: { on: { two: { kind: 'byBatchSize', size: 2, scope: 'session', run: 'collect' } } },
+    firsts: { on: { two: { kind: 'redundant', k: 2, n: 3, sources: ['leaf'], cancelLosers: true, run: 'collect' } } },
     far: { on: { later: { kind: 'byBatchSize', size: 100, run: 'collect' } } },
   },
 };
@@ -77,6 +78,12 @@ class World {
         case 'withdraw':
           this.queue.delete(effect.invocation);
           this.held.delete(effect.invocation);
+          break;
+        case 'abort':
+          // A loser: its session goes on without it.
+          for (const one of this.running) {
+            if (one.invocation === effect.invocation && effect.invocation.place === 'ended') one.overtaken = true;
+          }
           break;
         case 'copy-object':
         case 'persist':

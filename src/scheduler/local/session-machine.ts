@@ -212,6 +212,7 @@ export class SessionMachine {
       triggers: new Map(),
       heldObjects: new Map(),
       timedAtMs: new Map(),
+      losers: new Map(),
       live: 0,
       running: 0,
       acks: new Map(),

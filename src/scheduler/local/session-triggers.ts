@@ -18,6 +18,7 @@ import {
 } from '../../bucket/index.ts';
 import { createTrigger, type Firing, isStateless, scopeOf, type TriggerMachine } from '../../trigger/index.ts';
 import type { MadeFiring } from './events.ts';
+import { cancelIfLost, cancelLosers } from './losers.ts';
 import { enqueue, expectAck, type MachineState, makeInvocation } from './machine-state.ts';
 import { findInvocation, type Invocation, type Session } from './session.ts';
 
@@ -71,6 +72,7 @@ export function madeByInstance(
   invocation.place = 'held';
   invocation.slot = by.slot;
   invocation.queuedAtMs = by.atMs;
+  cancelIfLost(state, invocation);
 }
 
 /** No more objects come into the bucket's groups in this session. */
@@ -180,7 +182,7 @@ export function fire(
     fence: sender?.fence ?? 1,
     wantsResult: false,
   });
-  enqueue(state, invocation);
+  if (!cancelIfLost(state, invocation)) enqueue(state, invocation);
 }
 
 /** Makes the invocations of what a trigger has decided, and watches what it waits for next. */
@@ -208,6 +210,7 @@ export function fireAll(
       fire(state, session, sender, bucket, trigger, firing.index, id, target, inputs);
     });
   }
+  if (firings.length > 0) cancelLosers(state, session, bucket, trigger);
   watchTimer(state, session, key, machine);
 }
 

@@ -81,6 +81,8 @@ export interface Session {
   readonly heldObjects: Map<number, Map<string, StoredObject>>;
   /** When each of them is next due, as far as it is in the timer queue. */
   readonly timedAtMs: Map<number, number>;
+  /** Functions of which nothing is begun any more (`cancelLosers`), and what their invocations are told. */
+  readonly losers: Map<string, ErrorData>;
   /** Invocations that have not ended. */
   live: number;
   /** Of those, how many run on an instance. */
