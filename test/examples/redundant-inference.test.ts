@@ -23,26 +23,31 @@ const client = () =>
   });
 
 test('the slow copy is not waited for, its signal is aborted, and it is no failure', async () => {
-  // Of the copies of one request the first is taken up first: it has begun when it is told to stop.
-  const photo = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12].map((seed) => syntheticPpm(64, 48, seed)).find(isSlowFirst);
-  assert.ok(photo !== undefined);
-  const { straggler, inference } = expected(photo);
-  const handle = await client().start<Inference>('resize', photo);
-  assert.deepEqual(await handle.result(), inference);
-  // The session ends, although the copy would sleep on for a minute.
-  let record = await handle.info();
-  while (record.state === 'running') record = await handle.info();
-  assert.equal(record.state, 'completed');
-  assert.equal(record.error, undefined);
-  const { invocations } = await handle.trace();
-  const outcomes = Object.fromEntries(
-    invocations.map((one) => [one.function, one.attempts.map(({ outcome }) => outcome)]),
-  );
-  const copies = [0, 1, 2, 3].map((copy) => [`classify${copy}`, [copy === straggler ? 'cancelled' : 'ok']]);
-  assert.deepEqual(outcomes, { ...Object.fromEntries(copies), resize: ['ok'], average: ['ok'] });
-  const { deadLetters } = await server.client.deadLetters();
-  assert.deepEqual(deadLetters, []);
-  await gaveUp(handle.session, straggler);
+  // One that has not begun when the others have answered never begins: asked again until one had.
+  for (let seed = 1; seed <= 50; seed++) {
+    const photo = syntheticPpm(64, 48, seed);
+    const { straggler, inference } = expected(photo);
+    const handle = await client().start<Inference>('resize', photo);
+    assert.deepEqual(await handle.result(), inference);
+    // The session ends, although the copy would sleep on for a minute.
+    let record = await handle.info();
+    while (record.state === 'running') record = await handle.info();
+    assert.equal(record.state, 'completed');
+    const { invocations } = await handle.trace();
+    const attempts = new Map(invocations.map((one) => [one.function, one.attempts.map(({ outcome }) => outcome)]));
+    const lost = attempts.get(`classify${straggler}`) ?? [];
+    assert.equal(attempts.size, 6);
+    for (const [name, outcomes] of attempts) {
+      assert.deepEqual(outcomes, name === `classify${straggler}` ? lost : ['ok'], name);
+    }
+    if (lost.length === 0) continue;
+    assert.deepEqual(lost, ['cancelled']);
+    const { deadLetters } = await server.client.deadLetters();
+    assert.deepEqual(deadLetters, []);
+    await gaveUp(handle.session, straggler);
+    return;
+  }
+  assert.fail('no slow copy had begun');
 });
 
 test('fifty requests at once are each answered by their own copies', async () => {
@@ -65,10 +70,6 @@ async function gaveUp(session: string, copy: number): Promise<void> {
     break;
   }
   stop.abort();
-}
-
-function isSlowFirst(photo: Uint8Array): boolean {
-  return expected(photo).straggler === 0;
 }
 
 function expected(photo: Uint8Array): { straggler: number; inference: Inference } {
