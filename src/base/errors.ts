@@ -31,6 +31,7 @@ export const ERROR_TABLE = {
   E_OBJECT_GONE: { kind: 'usage', status: 404, title: 'The object was freed' },
   E_SESSION_UNKNOWN: { kind: 'usage', status: 404, title: 'No such session' },
   E_SESSION_LOST: { kind: 'transient', status: 404, title: 'The session was lost in a restart' },
+  E_DEAD_LETTER_UNKNOWN: { kind: 'usage', status: 404, title: 'No such dead letter' },
   E_KEY_UNKNOWN: { kind: 'usage', status: 404, title: 'No such key' },
   E_OBJECT_EXISTS: {
     kind: 'usage',

@@ -28,6 +28,53 @@ const APP = {
   manifest: MANIFEST,
   versions: [{ version: '1a2b3c4d5e6f7a8b', deployedAt: '2026-01-01T00:00:00.000Z', current: true, usedBy: 3 }],
 };
+const LETTER = 'd1-2s-k3x9a.8f14e45fceea167a';
+const LETTER_HEAD = {
+  id: LETTER,
+  app: 'ad-events',
+  version: 'v1',
+  function: 'lookup',
+  session: 'd1-2s-k3x9a',
+  invocation: '8f14e45fceea167a',
+  firing: 'ads/each/ad-1',
+  error: { code: 'E_FUNCTION_FAILED', message: 'no such ad' },
+  at: '2026-01-01T12:03:04.000Z',
+  attemptCount: 3,
+  retries: 1,
+};
+const LETTER_SHOWN = {
+  ...LETTER_HEAD,
+  error: {
+    code: 'E_FUNCTION_FAILED',
+    message: 'no such ad',
+    stack: 'Error: no such ad\n    at lookup (app.ts:12:3)',
+    cause: { code: 'E_FUNCTION_FAILED', message: 'gone' },
+  },
+  attempts: [
+    {
+      n: 3,
+      node: 'local',
+      instance: 'i1',
+      start: 'warm',
+      queuedAt: '2026-01-01T12:03:04.000Z',
+      startedAt: '2026-01-01T12:03:04.000Z',
+      endedAt: '2026-01-01T12:03:04.004Z',
+      outcome: 'error',
+    },
+  ],
+  inputs: [
+    {
+      id: 'ad-events/ads/d1-2s-k3x9a/ad-1',
+      bucket: 'ads',
+      name: 'ad-1',
+      group: '',
+      contentType: 'application/json',
+      size: 4,
+      json: 'ad',
+    },
+  ],
+  inputsKept: true,
+};
 const RECORD = {
   session: SESSION,
   app: 'ad-events',
@@ -228,7 +275,10 @@ describe('antrail', { concurrency: 2 }, () => {
       [['trace', SESSION], TRACE],
       [['objects'], OBJECTS],
       [['nodes'], NODES],
-      [['dead-letters', 'list'], { deadLetters: [] }],
+      [['dead-letters', 'list'], { deadLetters: [LETTER_HEAD], dropped: 2 }],
+      [['dead-letters', 'show', LETTER], LETTER_SHOWN],
+      [['dead-letters', 'retry', LETTER], { session: 'd1-3-b' }],
+      [['dead-letters', 'drop', LETTER], { id: LETTER }],
       [['limits'], LIMITS],
       [['cancel', SESSION], { session: SESSION }],
       [['retry', SESSION], { session: 'd1-3-b' }],
@@ -272,7 +322,25 @@ describe('antrail', { concurrency: 2 }, () => {
       await text('nodes'),
       /^node +roles +machine memory +hosts\nnode-1 +gateway, worker +2 KiB +hello 505b4e736831 ready 42\n$/,
     );
-    assert.match(await text('dead-letters'), /^No dead letters\.\n$/);
+    assert.match(
+      await text('dead-letters'),
+      /^id +app +function +failed +attempts +retried +error\nd1-2s-k3x9a\.8f14e45fceea167a +ad-events +lookup +[^\n]+ 3 +1 × +E_FUNCTION_FAILED no such ad\n2 older ones made room/,
+    );
+    const shown = await text('dead-letters', 'show', LETTER);
+    assert.match(
+      shown,
+      /E_FUNCTION_FAILED no such ad\n {2}Error: no such ad\n {6}at lookup \(app\.ts:12:3\)\n {2}caused by: gone/,
+    );
+    assert.match(shown, /attempt +outcome[^\n]*\n +3 +error/);
+    assert.match(shown, /input {2}ad-events\/ads\/d1-2s-k3x9a\/ad-1 {2}4 B\n {2}"ad"/);
+    assert.match(
+      await text('dead-letters', 'retry', LETTER),
+      /^started d1-3-b \(retry of d1-2s-k3x9a\.8f14e45fceea167a\)\n$/,
+    );
+    assert.match(
+      await text('dead-letters', 'drop', '--app', 'ad-events', '--all'),
+      /^dropped d1-2s-k3x9a\.8f14e45fceea167a\n$/,
+    );
     assert.match(await text('limits'), /inlineBytesMax +16 KiB +small ones ride along/);
     assert.match(await text('retry', SESSION), /^started d1-3-b \(retry of d1-2s-k3x9a\)\n$/);
     assert.match(await text('cancel', SESSION), /^d1-2s-k3x9a had ended already: failed\n$/);
@@ -349,7 +417,9 @@ describe('antrail', { concurrency: 2 }, () => {
       [['serve', '--port', 'x'], /not a port/],
       [['invoke', 'a/f', '1', '--timeout', '30'], /write 30s or 30ms/],
       [['invoke', 'a/f', '1', '--session-tag', 'x'], /not KEY=VALUE/],
-      [['dead-letters', 'burn'], /can only list/],
+      [['dead-letters', 'burn'], /none of list, show, retry, drop/],
+      [['dead-letters', 'show'], /say which/],
+      [['dead-letters', 'drop', '--all'], /--app <app>/],
       [['deploy', 'no-such-app.ts'], /no file no-such-app\.ts/],
       [['dev', 'no-such-app.ts'], /no file no-such-app\.ts/],
       [[], /Usage: antrail/],
@@ -475,7 +545,10 @@ function answer({ method, url, headers, body }: Seen, response: ServerResponse):
     [`POST ${session}/fork`]: [202, { session: 'd1-3-b' }],
     'GET /v1/objects': [200, OBJECTS],
     'GET /v1/nodes': [200, NODES],
-    'GET /v1/dead-letters': [200, { deadLetters: [] }],
+    'GET /v1/dead-letters': [200, { deadLetters: [LETTER_HEAD], dropped: 2 }],
+    [`GET /v1/dead-letters/${LETTER}`]: [200, LETTER_SHOWN],
+    [`POST /v1/dead-letters/${LETTER}/retry`]: [202, { session: 'd1-3-b' }],
+    [`DELETE /v1/dead-letters/${LETTER}`]: [202, { id: LETTER }],
     'GET /v1/limits': [200, LIMITS],
   };
   const found = answers[`${method} ${path}`];

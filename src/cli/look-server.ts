@@ -1,9 +1,8 @@
-// What a server holds and how it is set: objects, instances, nodes, dead letters, limits.
+// What a server holds and how it is set: objects, instances, nodes, limits.
 
 import type { AppObjects, InstanceInfo } from '../protocol/index.ts';
 import { type CommandSpec, look } from './command.ts';
 import { age, bytes, type Column, duration, type Paint, shorten, shortVersion, table } from './text.ts';
-import { UsageError } from './usage.ts';
 
 const CELL_CHARS_MAX = 60;
 
@@ -58,22 +57,6 @@ export const NODES: CommandSpec = {
   json: true,
   examples: [['antrail nodes', 'who is there and how loaded']],
   run: (run) => look<{ nodes: Row[] }>(run, '/v1/nodes', {}, ({ nodes }) => anyTable(nodes, 'No nodes.', run.paint)),
-};
-
-export const DEAD_LETTERS: CommandSpec = {
-  usage: 'dead-letters [action]',
-  does: 'list invocations that failed for good',
-  json: true,
-  examples: [
-    ['antrail dead-letters', 'what was given up'],
-    ['antrail dead-letters list --json', 'the same for a program'],
-  ],
-  run: (run, [action]) => {
-    if (action !== undefined && action !== 'list') throw new UsageError(`dead-letters can only list, not "${action}"`);
-    return look<{ deadLetters: Row[] }>(run, '/v1/dead-letters', {}, ({ deadLetters }) =>
-      anyTable(deadLetters, 'No dead letters.', run.paint),
-    );
-  },
 };
 
 export const LIMITS: CommandSpec = {

@@ -1,6 +1,6 @@
 // A failure on standard error: what happened, where in the user's code, why, and what to do next.
 
-import { ERROR_CAUSES_MAX, PlatformError } from '../base/index.ts';
+import { ERROR_CAUSES_MAX, type ErrorData, PlatformError } from '../base/index.ts';
 import { duration, type Paint, printable } from './text.ts';
 
 const ISSUES_MAX = 20;
@@ -30,6 +30,16 @@ export function errorText(thrown: unknown, paint: Paint): string {
     lines.push(paint('dim', `session ${printable(details.session)} (antrail trace ${printable(details.session)})`));
   }
   return `${lines.join('\n')}\n`;
+}
+
+/** An error as plain data: code, message, stack and causes; without a line break at its end. */
+export function errorDataText(error: ErrorData, paint: Paint): string {
+  let text = `${paint('red', error.code)} ${printable(error.message)}`;
+  if (error.stack !== undefined) text += `\n${printable(error.stack)}`;
+  for (let cause = error.cause; cause !== undefined; cause = cause.cause) {
+    text += `\ncaused by: ${printable(cause.stack ?? cause.message)}`;
+  }
+  return text;
 }
 
 /** A bug of ours or of the machine: all that is known. */

@@ -8,13 +8,14 @@ import { answerTextOf, connectServer, PlatformError, type ServerClient } from '.
 import { CANCEL, FORK, RETRY } from './act.ts';
 import { BENCH } from './bench.ts';
 import type { CommandOption, CommandSpec, Run } from './command.ts';
+import { DEAD_LETTERS } from './dead-letters.ts';
 import { DEPLOY } from './deploy.ts';
 import { DEV } from './dev.ts';
 import { DOCTOR } from './doctor.ts';
 import { INVOKE } from './invoke.ts';
 import { APP, APPS } from './look-apps.ts';
 import { LOGS } from './look-logs.ts';
-import { DEAD_LETTERS, INSTANCES, LIMITS, NODES, OBJECTS } from './look-server.ts';
+import { INSTANCES, LIMITS, NODES, OBJECTS } from './look-server.ts';
 import { SESSION, SESSIONS } from './look-sessions.ts';
 import { TRACE } from './look-trace.ts';
 import { errorText } from './print-error.ts';

@@ -4,6 +4,8 @@ import type {
   AppBundle,
   AppInfo,
   AppObjects,
+  DeadLetter,
+  DeadLetterHead,
   InstanceInfo,
   LogEntry,
   SessionRecord,
@@ -117,8 +119,24 @@ export class ServerClient {
     return this.#transport.json('GET', '/v1/nodes');
   }
 
-  deadLetters(): Promise<{ deadLetters: readonly unknown[] }> {
-    return this.#transport.json('GET', '/v1/dead-letters');
+  /** Invocations that failed for good, newest first. */
+  deadLetters(
+    query: { readonly app?: string; readonly limit?: number } = {},
+  ): Promise<{ deadLetters: readonly DeadLetterHead[]; dropped: number }> {
+    return this.#transport.json('GET', '/v1/dead-letters', { query });
+  }
+
+  deadLetter(id: string): Promise<DeadLetter> {
+    return this.#transport.json('GET', pathOf('dead-letters', id));
+  }
+
+  /** @returns the session that tries it again: the same one while it lives. */
+  retryDeadLetter(id: string): Promise<{ session: string }> {
+    return this.#transport.json('POST', pathOf('dead-letters', id, 'retry'));
+  }
+
+  dropDeadLetter(id: string): Promise<void> {
+    return this.#transport.done('DELETE', pathOf('dead-letters', id));
   }
 
   limits(): Promise<{

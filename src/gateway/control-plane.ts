@@ -6,6 +6,8 @@ import type {
   AppBundle,
   AppInfo,
   AppObjects,
+  DeadLetter,
+  DeadLetterHead,
   InstanceInfo,
   LogEntry,
   ObjectRange,
@@ -72,7 +74,15 @@ export interface ControlPlane {
   objects(app?: string): Promise<{ apps: readonly AppObjects[] }>;
   instances(app?: string): Promise<{ instances: readonly InstanceInfo[] }>;
   nodes(): Promise<{ nodes: readonly unknown[] }>;
-  deadLetters(): Promise<{ deadLetters: readonly unknown[] }>;
+  /** Newest first. `dropped`: how many made room for newer ones, of the app or of all. */
+  deadLetters(query: {
+    app?: string;
+    limit: number;
+  }): Promise<{ deadLetters: readonly DeadLetterHead[]; dropped: number }>;
+  deadLetter(id: string): Promise<DeadLetter>;
+  /** Resolves when the retry is kept. While one lives, further ones give its session. */
+  retryDeadLetter(id: string): Promise<{ session: string }>;
+  dropDeadLetter(id: string): Promise<void>;
   limits(): Promise<{ limits: readonly { name: string; value: number | string; unit?: string; why: string }[] }>;
   /** The kept tail, then what follows while `follow`. */
   logs(

@@ -35,6 +35,8 @@ export const RESULT_WAIT_MS_MAX = 300_000;
 export const DURATION_MS_MAX = 30 * 24 * 3_600_000;
 export const PRIORITY_MAX = 1_000;
 export const LIST_LIMIT_MAX = 1_000;
+/** Dead letters of one answer: as many as one app can have. */
+export const DEAD_LETTER_LIST_MAX = 1_000;
 export const LIST_LIMIT_DEFAULT = 100;
 export const LOG_TAIL_MAX = 10_000;
 export const LOG_TAIL_DEFAULT = 100;

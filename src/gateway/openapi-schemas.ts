@@ -19,6 +19,20 @@ function record(fields: Readonly<Record<string, unknown>>): Record<string, unkno
   return { type: 'object', required: names.filter((name) => !name.endsWith('?')), properties };
 }
 
+const letterFields = {
+  id: text,
+  app: text,
+  version: text,
+  function: text,
+  session: text,
+  invocation: text,
+  firing: { type: ['string', 'null'] },
+  at: time,
+  attemptCount: integer,
+  retries: integer,
+  'retrySession?': text,
+};
+
 export const SCHEMAS: Readonly<Record<string, unknown>> = {
   Any: any,
   Problem: record({
@@ -42,6 +56,7 @@ export const SCHEMAS: Readonly<Record<string, unknown>> = {
   Status: record({ status: text }),
   SessionReference: record({ session: text }),
   AppReference: record({ app: text }),
+  DeadLetterReference: record({ id: text }),
   TriggerReference: record({ app: text, bucket: text, trigger: text }),
   ObjectTaken: record({ session: text, duplicate: boolean }),
   SessionStart: record({ entries: listOf(record({ function: text, 'input?': any })), 'tags?': mapOf(text) }),
@@ -132,7 +147,28 @@ export const SCHEMAS: Readonly<Record<string, unknown>> = {
   }),
   Instances: record({ instances: listOf(any) }),
   Nodes: record({ nodes: listOf(any) }),
-  DeadLetters: record({ deadLetters: listOf(any) }),
+  DeadLetters: record({
+    deadLetters: listOf(record({ ...letterFields, error: record({ code: text, message: text, 'name?': text }) })),
+    dropped: { type: 'integer', description: 'how many made room for newer ones' },
+  }),
+  DeadLetter: record({
+    ...letterFields,
+    error: ref('ProblemCause'),
+    attempts: listOf(any),
+    inputs: listOf(
+      record({
+        id: text,
+        bucket: text,
+        name: text,
+        group: text,
+        contentType: text,
+        size: integer,
+        'json?': any,
+        'base64?': text,
+      }),
+    ),
+    inputsKept: { type: 'boolean', description: 'false: too large to be kept, so it cannot be retried' },
+  }),
   Limits: record({ limits: listOf(record({ name: text, value: {}, 'unit?': text, why: text })) }),
   LogEntry: record({
     at: time,

@@ -41,6 +41,8 @@ test('every row of interface.md that is the gateway’s is there', () => {
     GET /v1/instances
     GET /v1/nodes
     GET /v1/dead-letters
+    GET DELETE /v1/dead-letters/{id}
+    POST /v1/dead-letters/{id}/retry
     GET /v1/limits
     GET /v1/logs
     GET /healthz

@@ -46,16 +46,6 @@ export const LOOK_ROUTES: readonly Route[] = [
   }),
   route({
     method: 'GET',
-    path: '/v1/dead-letters',
-    id: 'deadLetters',
-    summary: 'Invocations that failed for good',
-    answers: { 200: { about: 'the dead letters', body: { schema: 'DeadLetters' } } },
-    async answer(exchange) {
-      exchange.json(200, await exchange.gate.controlPlane.deadLetters());
-    },
-  }),
-  route({
-    method: 'GET',
     path: '/v1/limits',
     id: 'limits',
     summary: 'Limits and defaults in force, and why they are so',

@@ -3,6 +3,7 @@
 import { openApiOf } from './openapi.ts';
 import { type Route, route } from './route.ts';
 import { APP_ROUTES } from './routes-apps.ts';
+import { DEAD_LETTER_ROUTES } from './routes-dead-letters.ts';
 import { INVOKE_ROUTES } from './routes-invoke.ts';
 import { LOOK_ROUTES } from './routes-look.ts';
 import { OBJECT_ROUTES } from './routes-objects.ts';
@@ -24,6 +25,7 @@ export const ROUTES: readonly Route[] = [
   ...APP_ROUTES,
   ...OBJECT_ROUTES,
   ...SESSION_ROUTES,
+  ...DEAD_LETTER_ROUTES,
   ...LOOK_ROUTES,
   openApiRoute,
 ];

@@ -106,7 +106,12 @@ const DEFAULTS: ControlPlane = {
   objects: async () => ({ apps: [] }),
   instances: async () => ({ instances: [] }),
   nodes: async () => ({ nodes: [] }),
-  deadLetters: async () => ({ deadLetters: [] }),
+  deadLetters: async () => ({ deadLetters: [], dropped: 0 }),
+  deadLetter: async (id) => {
+    throw new PlatformError('E_DEAD_LETTER_UNKNOWN', `There is no dead letter '${id}'.`);
+  },
+  retryDeadLetter: async () => ({ session: 'e1-4-abc' }),
+  dropDeadLetter: async () => {},
   limits: async () => ({ limits: [{ name: 'bodyBytesMax', value: 1024, unit: 'bytes', why: 'a test' }] }),
   async *logs(): AsyncGenerator<LogEntry> {
     for (const message of ['one', 'two']) {

@@ -5,24 +5,12 @@
 // connection ends, everything that waits for a reply fails with E_NODE_LOST.
 
 import type { ErrorData } from '../base/index.ts';
+import type { FinalFailure } from './dead-letter.ts';
 import type { TriggerSpec } from './manifest.ts';
-import type { FinalFailure, InstanceInfo, LogEntry, SessionCounts, SessionTrace, UnfiredTrigger } from './session.ts';
+import type { InstanceInfo, LogEntry, SessionCounts, SessionTrace, UnfiredTrigger } from './session.ts';
+import type { ObjectHeader, PayloadHeader } from './values.ts';
 
 export const HOST_PROTOCOL_VERSION = 1;
-
-export interface PayloadHeader {
-  readonly contentType: string;
-  readonly size: number;
-}
-
-export interface ObjectHeader extends PayloadHeader {
-  readonly bucket: string;
-  readonly name: string;
-  /** '' if none. */
-  readonly group: string;
-  /** The session that made it: differs from the session that it is given to for firings of bucket scope. */
-  readonly session: string;
-}
 
 /** Server to host. */
 export type ServerToHost =
@@ -140,8 +128,10 @@ export type HostToServer =
       readonly unfired: readonly UnfiredTrigger[];
       readonly counts: SessionCounts;
       readonly meteredMs: number;
-      /** Final failures beside an output, or in a session whose result was given already: dead letters. */
+      /** All final failures, the first FAILURES_MAX of them. Blobs behind the result's: the inputs that they list. */
       readonly failures?: readonly FinalFailure[];
+      /** How many more there were. */
+      readonly failuresDropped?: number;
     }
   /** For the bucket's bucket-scoped triggers; acknowledged when the coordinator owns it. `seq` counts up per session. */
   | {

@@ -1,3 +1,4 @@
+export type { DeadLetter, DeadLetterHead, DeadLetterInput, FinalFailure } from './dead-letter.ts';
 export { describeUnserialisable, encodeJsonText, encodeValue, type Unserialisable } from './encode-value.ts';
 export {
   encodeFrame,
@@ -16,8 +17,6 @@ export {
   type HostRequest,
   type HostStats,
   type HostToServer,
-  type ObjectHeader,
-  type PayloadHeader,
   type ServerToHost,
 } from './host-messages.ts';
 export {
@@ -53,7 +52,6 @@ export type {
   AppProblem,
   AttemptOutcome,
   AttemptTrace,
-  FinalFailure,
   InstanceInfo,
   InvocationTrace,
   LogEntry,
@@ -65,4 +63,11 @@ export type {
   UnfiredTrigger,
   VersionInfo,
 } from './session.ts';
-export { CONTENT_BYTES, CONTENT_JSON, isJsonType, type Payload } from './values.ts';
+export {
+  CONTENT_BYTES,
+  CONTENT_JSON,
+  isJsonType,
+  type ObjectHeader,
+  type Payload,
+  type PayloadHeader,
+} from './values.ts';

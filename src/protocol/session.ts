@@ -130,13 +130,6 @@ export interface AppObjects {
   readonly sessions: number;
 }
 
-/** An invocation that got no further attempt. */
-export interface FinalFailure {
-  readonly invocation: string;
-  readonly function: string;
-  readonly error: ErrorData;
-}
-
 /** One problem of a refused app. */
 export interface AppProblem {
   readonly message: string;

@@ -2,6 +2,9 @@ export { Coordinator } from './global/coordinator.ts';
 export { Door } from './global/door.ts';
 export { assertBucket, assertFunction, unknownApp } from './global/door-checks.ts';
 export {
+  DEAD_LETTER_BYTES_MAX,
+  DEAD_LETTER_INPUT_BYTES_MAX,
+  DEAD_LETTERS_MAX,
   DELAYED_SESSIONS_MAX,
   ENDED_BYTES_MAX,
   ENDED_SESSIONS_MAX,
@@ -18,7 +21,6 @@ export type {
   AppDirectory,
   CoordinatorPorts,
   CurrentApp,
-  DeadLetter,
   HostDirectory,
   HostLink,
 } from './global/ports.ts';

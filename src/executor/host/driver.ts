@@ -6,9 +6,16 @@
 //
 // HO2. An instance's death is handled after its whole ring was read.
 
-import { type ErrorData, Prng } from '../../base/index.ts';
-import { type AppTables, buildTables, createSlabMemory, Slab, type TriggersByBucket } from '../../bucket/index.ts';
-import type { HostBoot, HostStats, LogEntry, Manifest } from '../../protocol/index.ts';
+import { type ErrorData, hexOf, Prng } from '../../base/index.ts';
+import {
+  type AppTables,
+  buildTables,
+  createSlabMemory,
+  Slab,
+  type StoredObject,
+  type TriggersByBucket,
+} from '../../bucket/index.ts';
+import type { HostBoot, HostStats, LogEntry, Manifest, PayloadHeader } from '../../protocol/index.ts';
 import {
   findInvocation,
   type Invocation,
@@ -28,8 +35,8 @@ import { Offers } from './offers.ts';
 import type { HostPorts } from './ports.ts';
 import { Rings } from './rings.ts';
 import { SessionBytes } from './session-bytes.ts';
-import { endMessage, objectMessage, type SentEffect } from './session-messages.ts';
-import { EndedSessions } from './trace.ts';
+import { endMessage, failuresOf, objectMessage, type SentEffect } from './session-messages.ts';
+import { EndedSessions, type TraceNames } from './trace.ts';
 import { Validations } from './validations.ts';
 
 type HostLog = Omit<LogEntry, 'app' | 'version'>;
@@ -352,6 +359,9 @@ export class Driver {
         case 'abort':
           this.deadlines.abort(effect.slot, speakerOf(effect.invocation, effect.fence), effect.error);
           break;
+        case 'attempt-failed':
+          this.#logFailure(effect);
+          break;
         case 'stop-session': {
           const { session, error } = effect;
           for (const { slot } of this.instances.all()) {
@@ -438,13 +448,39 @@ export class Driver {
 
   #sessionEnded(effect: SessionEffect & { type: 'session-ended' }): void {
     const { session, error } = effect;
+    const sent: StoredObject[] = [];
     const result = error === undefined ? session.result : undefined;
-    const bytes = result === undefined ? undefined : this.bytes.bytesOf(result);
+    let header: PayloadHeader | undefined;
+    if (result !== undefined) {
+      sent.push(result);
+      header = { contentType: result.contentType, size: this.bytes.bytesOf(result).length };
+    }
+    const failures = failuresOf(session, this.traceNames(), (input) => sent.push(input));
     this.ports.send(
-      endMessage(effect, result, bytes),
-      bytes === undefined ? [] : [bytes],
-      result === undefined ? undefined : this.bytes.holding(session, result.content),
+      endMessage(effect, header, failures),
+      sent.map((object) => this.bytes.bytesOf(object)),
+      this.bytes.holdingAll(session, sent),
     );
+  }
+
+  traceNames(): TraceNames {
+    return { app: this.boot.app, node: this.boot.node, epochOffsetMs: this.epochOffsetMs() };
+  }
+
+  /** People find it where they look for what their functions say. */
+  #logFailure({ invocation, error, final }: SessionEffect & { type: 'attempt-failed' }): void {
+    const { session, row, attempts, history } = invocation;
+    const instance = history.at(-1)?.instance;
+    this.log({
+      at: new Date(this.ports.epochMs()).toISOString(),
+      level: final ? 'error' : 'warn',
+      message: failureText(error),
+      session: session.id,
+      invocation: hexOf(invocation.id),
+      function: row.name,
+      ...(instance === undefined ? {} : { instance }),
+      fields: { code: error.code, attempt: attempts, ...(final ? {} : { triedAgain: true }) },
+    });
   }
 
   // ── the process ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -499,6 +535,12 @@ export class Driver {
     this.#flushLogs();
     this.ports.exit(0);
   }
+}
+
+/** Source-mapped stack if there is one, and why, as Node prints an error. */
+function failureText(error: ErrorData): string {
+  const own = error.stack ?? (error.name === undefined ? error.message : `${error.name}: ${error.message}`);
+  return error.cause === undefined ? own : `${own}\ncaused by: ${failureText(error.cause)}`;
 }
 
 function speakerOf({ session, id }: Invocation, fence: number): Speaker {

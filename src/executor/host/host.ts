@@ -128,11 +128,7 @@ export class Host {
             throw new PlatformError('E_OBJECT_GONE', `the trace of session ${message.session} is no longer kept`);
           }
           return {
-            trace: traceOf(session, {
-              app: this.#boot.app,
-              node: this.#boot.node,
-              epochOffsetMs: this.#driver.epochOffsetMs(),
-            }),
+            trace: traceOf(session, this.#driver.traceNames()),
           };
         });
         break;

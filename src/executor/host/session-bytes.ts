@@ -109,6 +109,15 @@ export class SessionBytes {
     };
   }
 
+  /** The same for several objects of one message. */
+  holdingAll(session: Session, objects: readonly StoredObject[]): (() => void) | undefined {
+    const callbacks = objects.flatMap(({ content }) => this.holding(session, content) ?? []);
+    if (callbacks.length === 0) return undefined;
+    return () => {
+      for (const callback of callbacks) callback();
+    };
+  }
+
   /** Frees the session's objects as soon as nobody uses them. */
   release(session: Session): void {
     if (!this.#unwritten.has(session)) this.#freeWhenUnread(session);

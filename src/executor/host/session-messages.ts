@@ -1,8 +1,16 @@
 // What the server is told of a session: the headers of its objects, and its end.
 
-import { nameOf, type StoredObject } from '../../bucket/index.ts';
-import type { HostToServer, ObjectHeader, PayloadHeader } from '../../protocol/index.ts';
-import type { Session, SessionEffect } from '../../scheduler/local/index.ts';
+import { hexOf } from '../../base/index.ts';
+import { nameOf, type StoredObject, sizeOf } from '../../bucket/index.ts';
+import type { FinalFailure, HostToServer, ObjectHeader, PayloadHeader } from '../../protocol/index.ts';
+import {
+  FAILED_ATTEMPTS_MAX,
+  FAILED_INPUT_BYTES_MAX,
+  FAILED_INPUTS_BYTES_MAX,
+  type Session,
+  type SessionEffect,
+} from '../../scheduler/local/index.ts';
+import { attemptTrace, firingOf, type TraceNames } from './trace.ts';
 
 /** An object of a session goes to the server. */
 export type SentEffect = Extract<SessionEffect, { type: 'output' | 'copy-object' | 'persist' }>;
@@ -21,20 +29,18 @@ export function objectMessage(effect: SentEffect, size: number): HostToServer {
   }
 }
 
-/** @param bytes of the result, which is the first blob of the message; undefined when there is none. */
+/** @param result the first blob of the message; @param failures their inputs are the others. */
 export function endMessage(
   { session, state, error }: SessionEffect & { type: 'session-ended' },
-  result: StoredObject | undefined,
-  bytes: Uint8Array | undefined,
+  result: PayloadHeader | undefined,
+  failures: readonly FinalFailure[],
 ): HostToServer & { type: 'session-ended' } {
-  const header: PayloadHeader | undefined =
-    result === undefined || bytes === undefined ? undefined : { contentType: result.contentType, size: bytes.length };
   return {
     type: 'session-ended',
     session: session.id,
     run: session.run,
     state,
-    ...(header === undefined ? {} : { result: header }),
+    ...(result === undefined ? {} : { result }),
     ...(error === undefined ? {} : { error }),
     unfired: unfiredOf(session),
     counts: {
@@ -45,8 +51,36 @@ export function endMessage(
       firings: session.firings,
     },
     meteredMs: Math.round(session.meteredMs * 1000) / 1000,
-    ...(session.failures.length > (error === undefined ? 0 : 1) ? { failures: session.failures } : {}),
+    ...(failures.length > 0 ? { failures } : {}),
+    ...(session.failuresDropped > 0 ? { failuresDropped: session.failuresDropped } : {}),
   };
+}
+
+/**
+ * What failed for good, with what it takes to try it again when the session's objects are freed.
+ * @param keep called for each input that goes with the message, in order.
+ */
+export function failuresOf(session: Session, names: TraceNames, keep: (input: StoredObject) => void): FinalFailure[] {
+  let room = FAILED_INPUTS_BYTES_MAX;
+  return session.failures.map(({ invocation, error }) => {
+    if (invocation === undefined) return { invocation: '', function: '', error };
+    const { row, history, attempts } = invocation;
+    const told = {
+      invocation: hexOf(invocation.id),
+      function: row.name,
+      error,
+      attempts: history.slice(-FAILED_ATTEMPTS_MAX).map((attempt) => attemptTrace(attempt, names)),
+      attemptCount: attempts,
+      retried: row.retries.max > 0 || attempts > 1,
+    };
+    const firing = firingOf(invocation);
+    if (firing === undefined) return { ...told, entry: session.entries.indexOf(invocation) };
+    const bytes = invocation.inputs.reduce((sum, input) => sum + sizeOf(input), 0);
+    if (bytes > Math.min(room, FAILED_INPUT_BYTES_MAX)) return { ...told, firing };
+    room -= bytes;
+    for (const input of invocation.inputs) keep(input);
+    return { ...told, firing, inputs: invocation.inputs.map((input) => headerOf(session, input, sizeOf(input))) };
+  });
 }
 
 function headerOf(session: Session, object: StoredObject, size: number): ObjectHeader {
@@ -54,7 +88,7 @@ function headerOf(session: Session, object: StoredObject, size: number): ObjectH
     bucket: session.tables.buckets[object.bucket]?.name ?? '',
     name: nameOf(object),
     group: object.group,
-    session: session.id,
+    session: object.session ?? session.id,
     contentType: object.contentType,
     size,
   };

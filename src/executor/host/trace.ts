@@ -2,8 +2,9 @@
 
 import { hexOf } from '../../base/index.ts';
 import { nameOf, type StoredObject } from '../../bucket/index.ts';
-import type { InvocationTrace, SessionTrace } from '../../protocol/index.ts';
+import type { AttemptTrace, InvocationTrace, SessionTrace } from '../../protocol/index.ts';
 import {
+  type AttemptRecord,
   ENDED_INVOCATIONS_MAX,
   ENDED_SESSIONS_MAX,
   type Invocation,
@@ -72,29 +73,36 @@ function firstMs(invocation: Invocation): number {
 }
 
 function invocationTrace(invocation: Invocation, names: TraceNames): InvocationTrace {
-  const { session, firing } = invocation;
-  const iso = (ms: number) => new Date(ms + names.epochOffsetMs).toISOString();
+  const { session } = invocation;
   const idOf = (object: StoredObject) =>
     `${names.app}/${session.tables.buckets[object.bucket]?.name ?? ''}/${object.session ?? session.id}/${nameOf(object)}`;
   return {
     id: hexOf(invocation.id),
     function: invocation.row.name,
-    firing:
-      firing === undefined
-        ? null
-        : `${session.tables.buckets[firing.bucket]?.name ?? ''}/${firing.trigger}/${firing.index}`,
+    firing: firingOf(invocation) ?? null,
     parent: invocation.parent === undefined ? null : hexOf(invocation.parent),
-    attempts: invocation.history.map((attempt) => ({
-      n: attempt.n,
-      node: names.node,
-      instance: attempt.instance,
-      start: attempt.start,
-      queuedAt: iso(attempt.queuedAtMs),
-      startedAt: iso(attempt.startedAtMs),
-      endedAt: attempt.endedAtMs === 0 ? null : iso(attempt.endedAtMs),
-      outcome: attempt.outcome,
-    })),
+    attempts: invocation.history.map((attempt) => attemptTrace(attempt, names)),
     in: invocation.inputs.map(idOf),
     out: invocation.out.map(idOf),
+  };
+}
+
+/** `<bucket>/<trigger>/<index>`; undefined for an entry. */
+export function firingOf({ session, firing }: Invocation): string | undefined {
+  if (firing === undefined) return undefined;
+  return `${session.tables.buckets[firing.bucket]?.name ?? ''}/${firing.trigger}/${firing.index}`;
+}
+
+export function attemptTrace(attempt: AttemptRecord, { node, epochOffsetMs }: TraceNames): AttemptTrace {
+  const iso = (ms: number) => new Date(ms + epochOffsetMs).toISOString();
+  return {
+    n: attempt.n,
+    node,
+    instance: attempt.instance,
+    start: attempt.start,
+    queuedAt: iso(attempt.queuedAtMs),
+    startedAt: iso(attempt.startedAtMs),
+    endedAt: attempt.endedAtMs === 0 ? null : iso(attempt.endedAtMs),
+    outcome: attempt.outcome,
   };
 }

@@ -577,9 +577,10 @@ describe('acting on sessions', () => {
     const counts = { invocations: 1, attempts: 1, objects: 0, bytes: 0, firings: 0 };
     const error = { code: 'E_FUNCTION_FAILED' as const, message: 'broken' };
     bench.say({ type: 'session-ended', session, run, state: 'failed', error, unfired: [], counts, meteredMs: 1 });
+    const { deadLetters } = await bench.door.letters.list('a', 10);
     assert.deepEqual(
-      bench.coordinator.deadLetters.map((letter) => [letter.session, letter.error.message]),
-      [[session, 'broken']],
+      deadLetters.map((letter) => [letter.id, letter.session, letter.error.message]),
+      [[session, session, 'broken']],
     );
   });
 });

@@ -1,25 +1,27 @@
 // The coordinator's driver: feeds the session table, and does what it decides.
 //
-// Owns: links to ready hosts, what is written when a session ends, dead letters, which key has started which session.
+// Owns: links to ready hosts, what is written when a session ends, which key has started which session.
 // Does not own: decisions about sessions (SessionTable), bucket-scoped triggers (Firings, with CO3), objects that hosts hand
-// in (HostObjects), who waits (SessionWaits), writes that are under way (SessionWrites).
+// in (HostObjects), who waits (SessionWaits), writes that are under way (SessionWrites), dead letters (DeadLetters).
 //
 // CO1. A promise that something is kept resolves only after its transaction is durable.
 // CO2. The start of an ephemeral session, and its end, touch no disk, set no timer and make one promise each.
 
 import { type ErrorData, type MonotonicMs, PlatformError, sessionIdOf } from '../../base/index.ts';
 import type { CancelTimer } from '../../platform/index.ts';
-import type { HostToServer } from '../../protocol/index.ts';
+import type { FinalFailure, HostToServer } from '../../protocol/index.ts';
 import type { Now } from '../../trigger/index.ts';
 import { Archive } from './archive.ts';
 import type { BucketTriggers } from './bucket-triggers.ts';
+import { DeadLetters } from './dead-letters.ts';
 import { Firings } from './firings.ts';
 import { HostObjects } from './host-objects.ts';
-import { DEAD_LETTERS_MAX, SWEEP_INTERVAL_MS } from './limits.ts';
+import { SWEEP_INTERVAL_MS } from './limits.ts';
 import { PersistedObjects } from './persisted-objects.ts';
-import type { CoordinatorPorts, DeadLetter, HostLink } from './ports.ts';
+import type { CoordinatorPorts, HostLink } from './ports.ts';
+import type { RecordChange } from './record-store.ts';
 import { restoreCoordinator } from './restore.ts';
-import { Session, type SessionEnd, type SessionSpec } from './session.ts';
+import { type FailedInvocation, Session, type SessionEnd, type SessionSpec } from './session.ts';
 import { keys, outputChange } from './session-codec.ts';
 import { sendStart } from './session-start.ts';
 import { type LostHost, SessionTable, type SessionTableEffect, type SessionTableEvent } from './session-table.ts';
@@ -44,6 +46,7 @@ export class Coordinator {
   readonly table = new SessionTable();
   readonly archive: Archive;
   readonly persisted: PersistedObjects;
+  readonly letters: DeadLetters;
   readonly writes: SessionWrites;
   readonly waits: SessionWaits;
   readonly firings: Firings;
@@ -63,7 +66,6 @@ export class Coordinator {
   readonly #linkWaiters = new Map<string, { resolve: (link: HostLink) => void; reject: (error: unknown) => void }[]>();
   readonly #hostObjects: HostObjects;
   readonly #idempotency = new Map<string, Session>();
-  readonly #deadLetters: DeadLetter[] = [];
   #tableTimer: { readonly atMs: number; readonly cancel: CancelTimer } | undefined;
   #sweepTimer: CancelTimer | undefined;
   #accepting = true;
@@ -75,6 +77,7 @@ export class Coordinator {
     this.#bootEpoch = bootEpoch;
     this.archive = new Archive(ports.records);
     this.persisted = new PersistedObjects(ports.records);
+    this.letters = new DeadLetters(ports.records);
     this.writes = new SessionWrites(ports);
     this.waits = new SessionWaits(ports, this.writes, (app, version) => this.linkOf(app, version));
     this.firings = new Firings(this, this.writes);
@@ -117,6 +120,7 @@ export class Coordinator {
     this.counters.accepted++;
     const scope = session.spec.idempotency?.scope;
     if (scope !== undefined) this.#idempotency.set(scope, session);
+    if (session.spec.letter !== undefined) this.letters.retriedBy(session.spec.letter, session.id);
     this.handle(
       startAtMs === undefined
         ? { type: 'session-accepted', session }
@@ -182,25 +186,28 @@ export class Coordinator {
     this.counters[end.state]++;
     this.triggers.sessionEnded(spec.app, id);
     this.#hostObjects.sessionEnded(id);
-    this.#bury(session, end);
+    const changes = this.#bury(session, end);
     if (spec.durable) {
-      const changes = this.archive.changesOf(session);
+      changes.push(...this.archive.changesOf(session));
       if (session.marked) {
         for (const key of this.ports.records.keys(`k/${spec.app}/${id}/`)) changes.push({ delete: key });
       }
       for (let n = 0; n < session.outsideCount; n++) changes.push({ delete: keys.outside(id, n) });
       for (const key of spec.consumes ?? []) changes.push({ delete: key });
-      void this.writes
-        .write(session, changes)
+      const written = this.writes.write(session, changes);
+      this.letters.follow(written);
+      void written
         .then(
           () => this.archive.arrived(session),
           () => {},
         )
         .then(() => this.#forgetKey(session));
     } else {
-      if (spec.consumes !== undefined && spec.consumes.length > 0) {
-        const consumed = spec.consumes.map((key) => ({ delete: key }));
-        this.writes.supervise(this.ports.records.write(consumed), 'consumed objects');
+      for (const key of spec.consumes ?? []) changes.push({ delete: key });
+      if (changes.length > 0) {
+        const written = this.ports.records.write(changes);
+        this.letters.follow(written);
+        this.writes.supervise(written, 'dead letters and consumed objects');
       }
       for (const old of this.archive.keep(session)) this.#forgetKey(old);
     }
@@ -213,22 +220,12 @@ export class Coordinator {
     if (scope !== undefined && this.#idempotency.get(scope)?.id === session.id) this.#idempotency.delete(scope);
   }
 
-  #bury(session: Session, end: SessionEnd): void {
-    const { app, version, entries, detached } = session.spec;
-    if (end.failures === undefined && end.state !== 'failed') return;
-    const at = new Date(session.endedAtMs ?? 0).toISOString();
-    const base = { session: session.id, app, version, at };
-    for (const failure of end.failures ?? []) this.#deadLetters.push({ ...base, ...failure });
-    if (end.state === 'failed' && detached && end.error !== undefined) {
-      this.#deadLetters.push({ ...base, function: entries[0]?.function ?? '', invocation: '', error: end.error });
-    }
-    if (this.#deadLetters.length > DEAD_LETTERS_MAX) {
-      this.#deadLetters.splice(0, this.#deadLetters.length - DEAD_LETTERS_MAX);
-    }
-  }
-
-  get deadLetters(): readonly DeadLetter[] {
-    return this.#deadLetters;
+  /** What failed for good and nobody was told becomes letters; the session itself lets go of it. */
+  #bury(session: Session, { failures, failuresDropped, ...end }: SessionEnd): RecordChange[] {
+    if (failures === undefined && end.state !== 'failed' && session.spec.letter === undefined) return [];
+    const changes = this.letters.changesOf(session, failures ?? [], failuresDropped ?? 0);
+    session.end = end;
+    return changes;
   }
 
   #armTableTimer(): void {
@@ -295,11 +292,7 @@ export class Coordinator {
     if (this.#closed) return;
     switch (message.type) {
       case 'session-ended': {
-        const { session, run, result, ...rest } = message;
-        const { type: _type, ...end } = rest;
-        const payload =
-          result === undefined ? {} : { result: { contentType: result.contentType, bytes: blobs[0] ?? NO_BYTES } };
-        this.handle({ type: 'host-ended', session, run, end: { ...end, ...payload } });
+        this.handle({ type: 'host-ended', session: message.session, run: message.run, end: endOf(message, blobs) });
         return;
       }
       case 'session-outcome': {
@@ -366,6 +359,7 @@ export class Coordinator {
     await this.writes.settled();
     await this.archive.removeApp(app);
     await this.persisted.removeApp(app);
+    await this.letters.removeApp(app);
     for (const [scope, session] of this.#idempotency) if (session.spec.app === app) this.#idempotency.delete(scope);
     this.table.forgetApp(app);
   }
@@ -413,4 +407,20 @@ export class Coordinator {
         .finally(() => this.#sweepLater());
     });
   }
+}
+
+function endOf(message: HostToServer & { type: 'session-ended' }, blobs: readonly Uint8Array[]): SessionEnd {
+  const { type: _type, session: _session, run: _run, result, failures, ...end } = message;
+  let next = 0;
+  const blob = () => blobs[next++] ?? NO_BYTES;
+  return {
+    ...end,
+    ...(result === undefined ? {} : { result: { contentType: result.contentType, bytes: blob() } }),
+    ...(failures === undefined ? {} : { failures: failures.map((failure) => withInputs(failure, blob)) }),
+  };
+}
+
+function withInputs(failure: FinalFailure, blob: () => Uint8Array): FailedInvocation {
+  if (failure.inputs === undefined) return failure;
+  return { ...failure, inputObjects: failure.inputs.map((header) => ({ header, bytes: blob() })) };
 }

@@ -1,7 +1,8 @@
 // What clients ask of sessions and objects: checks every request and hands it to the coordinator.
 //
 // Owns: starting, cancelling, retrying and forking sessions.
-// Does not own: objects from outside (OutsideObjects), looking (SessionLook), what comes of a session (Coordinator).
+// Does not own: objects from outside (OutsideObjects), looking (SessionLook), dead letters (LetterDoor), what comes of a
+// session (Coordinator).
 
 import { type MonotonicMs, PlatformError } from '../../base/index.ts';
 import {
@@ -17,6 +18,7 @@ import {
 } from '../../protocol/index.ts';
 import type { Coordinator } from './coordinator.ts';
 import { assertAccepting, assertFunction, assertKept, assertTags, findSession, openApp } from './door-checks.ts';
+import { LetterDoor } from './letter-door.ts';
 import { ENTRIES_MAX, IDEMPOTENCY_KEY_CHARS_MAX } from './limits.ts';
 import { OutsideObjects } from './outside-objects.ts';
 import type { CurrentApp } from './ports.ts';
@@ -32,12 +34,14 @@ export class Door {
   readonly #starts: SessionStarts;
   readonly #outside: OutsideObjects;
   readonly #look: SessionLook;
+  readonly letters: LetterDoor;
 
   constructor(coordinator: Coordinator) {
     this.#coordinator = coordinator;
     this.#starts = new SessionStarts(coordinator);
     this.#outside = new OutsideObjects(coordinator, this.#starts);
     this.#look = new SessionLook(coordinator);
+    this.letters = new LetterDoor(coordinator, this.#starts);
   }
 
   // ── Starting ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -155,46 +159,11 @@ export class Door {
   }
 
   async retrySession(id: string): Promise<{ session: string }> {
-    return this.#again(await findSession(this.#coordinator, id), 'retryOf');
+    return this.#starts.again(await findSession(this.#coordinator, id), { retryOf: id });
   }
 
   async forkSession(id: string): Promise<{ session: string }> {
-    return this.#again(await findSession(this.#coordinator, id), 'forkOf');
-  }
-
-  /** A new session with the same inputs, on the current version. */
-  async #again(old: Session, origin: 'retryOf' | 'forkOf'): Promise<{ session: string }> {
-    const app = openApp(this.#coordinator, old.spec.app);
-    assertKept(this.#coordinator, old.id);
-    for (const entry of old.spec.entries) assertFunction(old.spec.app, app.manifest, entry.function);
-    const { idempotency: _key, consumes: _held, retryOf: _retry, forkOf: _fork, entries, ...rest } = old.spec;
-    const spec: SessionSpec = {
-      ...rest,
-      version: app.version,
-      durable: true,
-      detached: true,
-      [origin]: old.id,
-      entries: entries.map((entry) => ({
-        function: entry.function,
-        inputs: entry.inputs.map(({ header, bytes }) => ({
-          header: header.session === old.id ? { ...header, session: '' } : header,
-          bytes,
-        })),
-      })),
-    };
-    const session = this.#starts.admit(spec);
-    if (old.outside !== undefined) {
-      session.outside = old.outside.map((event) =>
-        event.type === 'object'
-          ? { ...event, object: { ...event.object, header: { ...event.object.header, session: session.id } } }
-          : event,
-      );
-      session.outsideCount = session.outside.length;
-    }
-    const written = this.#starts.writeStart(session);
-    this.#starts.accept(session);
-    await written;
-    return { session: session.id };
+    return this.#starts.again(await findSession(this.#coordinator, id), { forkOf: id });
   }
 
   // ── Objects from outside ──────────────────────────────────────────────────────────────────────────────────────

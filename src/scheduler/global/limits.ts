@@ -50,7 +50,14 @@ export const HELD_BYTES_MAX = 1_024 * MIB;
 export const INLINE_VALUE_BYTES_MAX = MIB;
 /** A result up to this is shown inside a session's record; a larger one by address. */
 export const RECORD_RESULT_BYTES_MAX = 64 * KIB;
+/** Dead letters of one app; the oldest goes first. Who has more has a fault to mend, not letters to read. */
 export const DEAD_LETTERS_MAX = 1_000;
+/** Inputs of one letter that are kept for a retry; a letter with more can only be looked at. */
+export const DEAD_LETTER_INPUT_BYTES_MAX = 16 * MIB;
+/** Inputs of the letters of one app, together. */
+export const DEAD_LETTER_BYTES_MAX = 256 * MIB;
+/** Attempts that a letter tells of, over all of its retries. */
+export const DEAD_LETTER_ATTEMPTS_MAX = 50;
 export const LIST_LIMIT_MAX = 1_000;
 
 export const RETRY_AFTER_MS_MIN = 100;
@@ -63,6 +70,7 @@ export const LANE_INPUT_BYTES_MAX = 16 * 1024;
 export const SETTLED_WAIT_MS = 250;
 
 assert(ENDED_SESSION_BYTES_MAX < ENDED_BYTES_MAX, 'one ended session fits into the ring');
+assert(DEAD_LETTER_INPUT_BYTES_MAX < DEAD_LETTER_BYTES_MAX, 'one letter fits into those of its app');
 assert(SUSPECT_AFTER_LOSSES <= LOST_RETRIES_MAX, 'a suspect has an execution left');
 assert(SWEEP_INTERVAL_MS < SESSION_RETENTION_MS, 'records are swept within their retention');
 assert(RETRY_AFTER_MS_MIN < RETRY_AFTER_MS_MAX, 'retry-after has a range');

@@ -1,6 +1,5 @@
 // What the coordinator asks of its surroundings.
 
-import type { ErrorData } from '../../base/index.ts';
 import type { Clock, Digest, Random, Timers } from '../../platform/index.ts';
 import type { HostReply, HostRequest, Manifest, ServerToHost } from '../../protocol/index.ts';
 import type { RecordStore } from './record-store.ts';
@@ -57,14 +56,4 @@ export interface CoordinatorPorts {
   readonly hosts: HostDirectory;
   /** Something went wrong that no caller will be told. */
   readonly report: (what: string, error: unknown) => void;
-}
-
-export interface DeadLetter {
-  readonly session: string;
-  readonly app: string;
-  readonly version: string;
-  readonly function: string;
-  readonly invocation: string;
-  readonly error: ErrorData;
-  readonly at: string;
 }

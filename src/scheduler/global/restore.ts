@@ -21,6 +21,7 @@ export async function restoreCoordinator(coordinator: Coordinator): Promise<void
   const { records, apps } = coordinator.ports;
   await records.removeOrphans(ALL_PREFIXES);
   coordinator.persisted.restore();
+  coordinator.letters.restore();
   for (const app of apps.names()) coordinator.configure(app);
   const sessions = await liveSessions(coordinator);
   const effects: BucketTriggersEffect[] = [];

@@ -6,6 +6,7 @@
 import { fromErrorData, type MonotonicMs, PlatformError } from '../../base/index.ts';
 import type { Payload } from '../../protocol/index.ts';
 import type { Coordinator } from './coordinator.ts';
+import { assertFunction, assertKept, openApp } from './door-checks.ts';
 import { IDEMPOTENCY_WINDOW_MS } from './limits.ts';
 import type { RecordChange } from './record-store.ts';
 import type { Session, SessionSpec } from './session.ts';
@@ -80,6 +81,52 @@ export class SessionStarts {
       changes.push({ put: keys.idempotency(idempotency.scope), header });
     }
     return this.#coordinator.writes.write(session, changes);
+  }
+
+  /**
+   * A new session with the same inputs, on the current version; durable, and kept when this resolves.
+   * @throws E_OBJECT_GONE when the payloads of the old one are not kept any more.
+   */
+  async again(
+    old: Session,
+    origin: Partial<Pick<SessionSpec, 'retryOf' | 'forkOf' | 'letter' | 'causes'>>,
+  ): Promise<{ session: string }> {
+    const app = openApp(this.#coordinator, old.spec.app);
+    assertKept(this.#coordinator, old.id);
+    for (const entry of old.spec.entries) assertFunction(old.spec.app, app.manifest, entry.function);
+    const { idempotency: _key, consumes: _held, retryOf: _retry, forkOf: _fork, letter: _letter, ...rest } = old.spec;
+    const spec: SessionSpec = {
+      ...rest,
+      version: app.version,
+      durable: true,
+      detached: true,
+      ...origin,
+      entries: rest.entries.map((entry) => ({
+        function: entry.function,
+        inputs: entry.inputs.map(({ header, bytes }) => ({
+          header: header.session === old.id ? { ...header, session: '' } : header,
+          bytes,
+        })),
+      })),
+    };
+    const session = this.admit(spec);
+    if (old.outside !== undefined) {
+      session.outside = old.outside.map((event) =>
+        event.type === 'object'
+          ? { ...event, object: { ...event.object, header: { ...event.object.header, session: session.id } } }
+          : event,
+      );
+      session.outsideCount = session.outside.length;
+    }
+    return this.startKept(session);
+  }
+
+  /** Begins an admitted session; resolves when it is kept. */
+  async startKept(session: Session): Promise<{ session: string }> {
+    const written = this.writeStart(session);
+    this.accept(session);
+    await written;
+    return { session: session.id };
   }
 
   /** Lets the app's own validator look at a value. @throws what it refuses. */

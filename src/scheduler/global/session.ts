@@ -44,6 +44,8 @@ export interface SessionSpec {
   readonly consumes?: readonly string[];
   readonly retryOf?: string;
   readonly forkOf?: string;
+  /** The dead letter that it tries again. */
+  readonly letter?: string;
 }
 
 /**
@@ -64,6 +66,11 @@ const MOVES: Readonly<Record<SessionPhase, readonly SessionPhase[]>> = {
   ended: [],
 };
 
+export interface FailedInvocation extends FinalFailure {
+  /** Its inputs, where they came with it. */
+  readonly inputObjects?: readonly StoredObject[];
+}
+
 /** How a session ended. */
 export interface SessionEnd {
   readonly state: 'completed' | 'failed' | 'cancelled';
@@ -72,7 +79,10 @@ export interface SessionEnd {
   readonly unfired: readonly UnfiredTrigger[];
   readonly counts: SessionCounts;
   readonly meteredMs: number;
-  readonly failures?: readonly FinalFailure[];
+  /** Until they are dead letters, or not. */
+  readonly failures?: readonly FailedInvocation[];
+  /** How many more there were. */
+  readonly failuresDropped?: number;
 }
 
 /** One object, close or join that came from outside; told again to the next host when one is lost. */

@@ -108,11 +108,12 @@ export function attemptLost(
     failForGood(state, invocation, error);
     return;
   }
-  retryAt(state, invocation, state.now.monotonicMs);
+  retryAt(state, invocation, state.now.monotonicMs, error);
 }
 
 /** No further attempt. */
 export function failForGood(state: MachineState, invocation: Invocation, error: ErrorData): void {
+  state.effects.push({ type: 'attempt-failed', invocation, error, final: true });
   noteFailure(invocation.session, invocation, error);
   endInvocation(state, invocation, 'failed');
 }
@@ -120,11 +121,7 @@ export function failForGood(state: MachineState, invocation: Invocation, error: 
 /** What the rule expects of the attempt with this fence should be there by now. */
 export function ruleTimeOver(state: MachineState, invocation: Invocation, fence: number, rule: RerunRow): void {
   if (invocation.place !== 'running' || invocation.fence !== fence || isMet(invocation, rule)) return;
-  const error: ErrorData = {
-    code: 'E_TIMEOUT',
-    message: `overtaken: a rerun rule of ${rule.timeoutMs} ms was missed`,
-  };
-  state.effects.push({ type: 'abort', invocation, fence, slot: invocation.slot, error });
+  state.effects.push({ type: 'abort', invocation, fence, slot: invocation.slot, error: missedError(rule) });
   leaveAttempt(invocation, state.now.monotonicMs, 'timeout');
   executeAgain(state, invocation, rule, state.now.monotonicMs);
 }
@@ -163,7 +160,7 @@ function executeAgain(state: MachineState, invocation: Invocation, rule: RerunRo
   invocation.reruns++;
   const base = Math.min(RERUN_BACKOFF_MAX_MS, RERUN_BACKOFF_MIN_MS * 2 ** (invocation.reruns - 1));
   const pause = base * (1 + BACKOFF_JITTER * state.random.float());
-  retryAt(state, invocation, Math.max(atMs, state.now.monotonicMs) + pause);
+  retryAt(state, invocation, Math.max(atMs, state.now.monotonicMs) + pause, missedError(rule));
 }
 
 function attemptFailed(state: MachineState, invocation: Invocation, error: ErrorData): void {
@@ -175,11 +172,16 @@ function attemptFailed(state: MachineState, invocation: Invocation, error: Error
     return;
   }
   const base = Math.min(retries.maxMs, retries.minMs * 2 ** (invocation.failures - 1));
-  retryAt(state, invocation, state.now.monotonicMs + base * (1 + BACKOFF_JITTER * state.random.float()));
+  retryAt(state, invocation, state.now.monotonicMs + base * (1 + BACKOFF_JITTER * state.random.float()), error);
 }
 
-/** Another attempt, under a higher fence (SM2). */
-function retryAt(state: MachineState, invocation: Invocation, atMs: number): void {
+function missedError(rule: RerunRow): ErrorData {
+  return { code: 'E_TIMEOUT', message: `overtaken: a rerun rule of ${rule.timeoutMs} ms was missed` };
+}
+
+/** Another attempt, under a higher fence (SM2), because of this error. */
+function retryAt(state: MachineState, invocation: Invocation, atMs: number, error: ErrorData): void {
+  state.effects.push({ type: 'attempt-failed', invocation, error, final: false });
   invocation.fence++;
   invocation.hostEvaluates = true;
   invocation.sendError = undefined;

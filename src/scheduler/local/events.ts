@@ -96,6 +96,13 @@ export type SessionEffect =
       readonly slot: number;
       readonly error: ErrorData;
     }
+  /** An attempt failed, timed out, was lost or overtaken by a rule; `final`: no other follows. For people, who look at logs. */
+  | {
+      readonly type: 'attempt-failed';
+      readonly invocation: Invocation;
+      readonly error: ErrorData;
+      readonly final: boolean;
+    }
   /** Whatever instances have of it, known here or not, shall not begin any more. */
   | { readonly type: 'stop-session'; readonly session: Session; readonly error: ErrorData }
   | { readonly type: 'output'; readonly session: Session; readonly object: StoredObject }

@@ -3,6 +3,9 @@ export {
   ABORT_GRACE_MS,
   ENDED_INVOCATIONS_MAX,
   ENDED_SESSIONS_MAX,
+  FAILED_ATTEMPTS_MAX,
+  FAILED_INPUT_BYTES_MAX,
+  FAILED_INPUTS_BYTES_MAX,
   TRACE_INVOCATIONS_MAX,
 } from './limits.ts';
 export {
@@ -14,6 +17,7 @@ export {
 } from './local-scheduler.ts';
 export {
   type AttemptRecord,
+  type Failure,
   findInvocation,
   type Invocation,
   invocationsOf,

@@ -1,4 +1,4 @@
-import { assert } from '../../base/index.ts';
+import { assert, MIB } from '../../base/index.ts';
 
 /** How often an attempt whose instance was lost is tried again, whatever `retries` says (interface.md 5). */
 export const LOST_RETRIES_MAX = 3;
@@ -17,6 +17,11 @@ export const TRACE_INVOCATIONS_MAX = 10_000;
 export const SESSION_OBJECTS_MAX = 5_000_000;
 /** Final failures that a session's end carries; the count goes on. */
 export const FAILURES_MAX = 100;
+/** Of the attempts of one of them the newest so many are told. */
+export const FAILED_ATTEMPTS_MAX = 20;
+/** Inputs of one of them, and of all of a session, that its end carries: a retry needs them when the session is gone. */
+export const FAILED_INPUT_BYTES_MAX = 16 * MIB;
+export const FAILED_INPUTS_BYTES_MAX = 64 * MIB;
 /** An open session without a stated limit ends after this long without anything (interface.md 2). */
 export const IDLE_TIMEOUT_MS_DEFAULT = 600_000;
 /** A back-off is spread by up to this share of itself, so that retries do not come in step. */
@@ -44,3 +49,4 @@ export const OFFERS_PER_INSTANCE = 4;
 assert(START_BACKOFF_MIN_MS < START_BACKOFF_MAX_MS, 'a back-off grows');
 assert(ROOM_RETRY_MS < ROTATE_AFTER_MS, 'it is looked for room before somebody has to go');
 assert(ENDED_SESSIONS_MAX <= ENDED_INVOCATIONS_MAX, 'each kept session has at least one invocation');
+assert(FAILED_INPUT_BYTES_MAX <= FAILED_INPUTS_BYTES_MAX, 'the inputs of one failure fit into a session’s end');

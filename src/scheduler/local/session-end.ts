@@ -3,7 +3,7 @@
 // Owns: when nothing of a session can happen any more (SM4), its failures, cancelling, and when its objects may be freed.
 // Does not own: which attempts are over (attempts), freeing the bytes (driver).
 
-import { assert, type ErrorData, hexOf } from '../../base/index.ts';
+import { assert, type ErrorData } from '../../base/index.ts';
 import type { BucketRow, TriggerRow } from '../../bucket/index.ts';
 import { FAILURES_MAX } from './limits.ts';
 import type { MachineState } from './machine-state.ts';
@@ -67,12 +67,8 @@ export function releaseWhenIdle(state: MachineState, session: Session): void {
 /** Something of it failed for good. It is `failed` in the end if it has no output. */
 export function noteFailure(session: Session, invocation: Invocation | undefined, error: ErrorData): void {
   session.firstError ??= error;
-  if (session.failures.length >= FAILURES_MAX) return;
-  session.failures.push({
-    invocation: invocation === undefined ? '' : hexOf(invocation.id),
-    function: invocation?.row.name ?? '',
-    error,
-  });
+  if (session.failures.length < FAILURES_MAX) session.failures.push({ invocation, error });
+  else session.failuresDropped++;
 }
 
 function endSession(

@@ -221,6 +221,7 @@ export class SessionMachine {
       result: undefined,
       firstError: undefined,
       failures: [],
+      failuresDropped: 0,
       bytes: 0,
       firings: 0,
       attempts: 0,

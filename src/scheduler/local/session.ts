@@ -2,7 +2,7 @@
 
 import type { ErrorData, Hash64 } from '../../base/index.ts';
 import type { AppTables, FunctionRow, RerunRow, StoredObject } from '../../bucket/index.ts';
-import type { AttemptOutcome, FinalFailure, StartKind } from '../../protocol/index.ts';
+import type { AttemptOutcome, StartKind } from '../../protocol/index.ts';
 import type { TriggerMachine } from '../../trigger/index.ts';
 
 /**
@@ -58,6 +58,13 @@ export interface Invocation {
   next: Invocation | undefined;
 }
 
+/** Something of a session that failed for good. */
+export interface Failure {
+  /** Undefined: nothing that runs, but an object that its owner refused. */
+  readonly invocation: Invocation | undefined;
+  readonly error: ErrorData;
+}
+
 export interface Session {
   readonly no: number;
   readonly id: string;
@@ -93,7 +100,9 @@ export interface Session {
   outputs: number;
   result: StoredObject | undefined;
   firstError: ErrorData | undefined;
-  readonly failures: FinalFailure[];
+  /** The first FAILURES_MAX. */
+  readonly failures: Failure[];
+  failuresDropped: number;
   bytes: number;
   firings: number;
   attempts: number;
