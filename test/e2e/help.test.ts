@@ -1,6 +1,7 @@
 // Goal: each example that `antrail <command> --help` prints can be typed. Method: the examples are read from the help
 // itself and run, by the command line in this process, against one real server: the apps that they name are the hello
-// app of the README under other names, the files are there, and a session of it stands for theirs.
+// app of the README under other names, the files are there, and a session and a dead letter of this
+// server stand for theirs.
 
 import assert from 'node:assert/strict';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -15,6 +16,8 @@ import { PATIENCE_MS, Served } from '../fixtures/served.ts';
 const README = fileURLToPath(new URL('../../../README.md', import.meta.url));
 /** The session of the examples. */
 const SESSION = 'd1-2s-k3x9a';
+/** Their dead letter. */
+const LETTER = `${SESSION}.8f14e45fceea167a`;
 /** Commands that run a server: an example gets a port and a folder of its own, and ends when it listens. */
 const SERVERS = ['dev', 'serve'];
 /** Commands that wait: ended when they have printed something. */
@@ -110,6 +113,10 @@ describe('the examples of the help', () => {
     for (const [app, entry] of apps) await served.deploy(named(app, entry));
     session = await served.start(`${[...apps].flat().slice(0, 2).join('/')}`, {});
     await served.ended(session);
+    await served.deploy(`import { app, fn } from 'antrail';
+export default app('fails', { entry: 'f', functions: { f: fn(() => { throw new Error('no'); }) } });`);
+    await served.ended(await served.start('fails/f'));
+    const letter = (await served.get('/v1/dead-letters')).json.deadLetters[0].id;
 
     for (const [name, list] of examples) {
       assert.ok(list.length > 0, `antrail ${name} --help has no example`);
@@ -119,7 +126,7 @@ describe('the examples of the help', () => {
           assert.ok((example.split(' ')[2] ?? '') in SUITES, example);
           continue;
         }
-        const { code, err } = await run(example.replace(SESSION, session));
+        const { code, err } = await run(example.replace(LETTER, letter).replace(SESSION, session));
         assert.equal(code, 0, `${example}\n${err}`);
       }
     }
