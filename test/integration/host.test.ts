@@ -42,6 +42,8 @@ export default app('test', {
     many: fn(async (ctx) => { await sleep(50); return 1; }, { concurrency: 10 }),
     lookup: fn(async (ctx, [i]) => { const how = i.json(); if (ctx.attempt === 1 && how === 'hang') await new Promise(() => {}); if (how === 'never' || (ctx.attempt === 1 && how === 'forget')) return; ctx.send('found', how); }),
     found: fn((ctx, [o]) => ctx.output(o.json())),
+    relay: fn((ctx, [input]) => { const n = input.json(); ctx.send('other', n); if (n === 13 && ctx.attempt < 3) process.exit(1); }),
+    elsewhere: fn((ctx, [o]) => { if (o.json() === 0) ctx.output('done'); else ctx.send('back', o.json() - 1); }, { pool: 'elsewhere' }),
     tuned: fn((ctx) => ctx.send('tuned', 'x', { name: 'pre-1' })),
   },
   buckets: {
@@ -52,8 +54,10 @@ export default app('test', {
     large: bucket({ on: { go: immediate({ run: 'large' }) } }),
     dyn: bucket({ on: { all: dynamicJoin({ run: 'joined' }) } }),
     batch: bucket({ on: { two: byBatchSize({ size: 2, maxWaitMs: 30, scope: 'session', run: 'late' }) } }),
-    found: bucket({ on: { go: immediate({ run: 'found' }) }, rerun: [{ source: 'lookup', expect: 'every-object', timeoutMs: 40 }] }),
+    found: bucket({ on: { go: immediate({ run: 'found' }) }, rerun: [{ source: 'lookup', expect: 'every-object', timeoutMs: 120 }] }),
     seen: bucket({}),
+    other: bucket({ on: { go: immediate({ run: 'elsewhere' }) } }),
+    back: bucket({ on: { go: immediate({ run: 'relay' }) } }),
     tuned: bucket({ on: { pre: byName({ match: 'pre-', run: 'joined' }), not: byName({ name: 'other', run: 'boom' }) } }),
   },
 });`;
@@ -93,6 +97,15 @@ test('a chain runs to its end, every hop once', async () => {
   assert.equal(message.counts.invocations, 101);
   assert.equal(message.counts.firings, 100);
   assert.equal(outputs.length, 1);
+});
+
+test('successors of another pool run there, each once, also when their sender ends its instance', async () => {
+  const { message, outputs } = await host.run('relay', 40);
+  assert.equal(outputs.length, 1);
+  // Forty-one to and forty back; the sender of 13 was tried three times, and its successor ran for none of the repeats.
+  assert.equal(message.counts.firings, 81);
+  assert.equal(message.counts.invocations, 82);
+  assert.equal(message.counts.attempts, 84);
 });
 
 test('fan-out, groups and fan-in see every object once', async () => {
@@ -211,7 +224,7 @@ test('a source that never sends its object fails after its re-executions', async
   assert.equal(message.error?.code, 'E_TIMEOUT');
   assert.match(
     message.error?.message ?? '',
-    /lookup did not send what bucket found expects within 40 ms, in 6 attempts/,
+    /lookup did not send what bucket found expects within 120 ms, in 6 attempts/,
   );
 });
 

@@ -3,7 +3,7 @@
 // Times are those of nowUs, so that readings of two threads can be subtracted. What a successor cannot be told in time (the
 // end of the send that made it) its thread remembers.
 
-import { setImmediate, setTimeout } from 'node:timers/promises';
+import { setTimeout } from 'node:timers/promises';
 import { threadId } from 'node:worker_threads';
 import {
   app,
@@ -18,13 +18,9 @@ import {
 } from '../../sdk/index.ts';
 import { nowUs } from '../now.ts';
 
-/** How long a sender stays occupied after its send: longer than a hop to another instance. */
-const HELD_MS = 1;
-/** Longer than a timer of HELD_MS takes: whoever sent before is asleep again. */
-const SETTLED_US = 2_500;
-/** What the last byte of a handed-over object is; the time it was sent is in its first 8. */
+/** What the first and the last byte of a handed-over object are. */
 const MARK = 7;
-export const TIMED_BYTES_MIN = 9;
+const CONTENT_JSON = 'application/json';
 
 /** When the latest send of this thread had ended. */
 let sendEndedUs = 0;
@@ -52,53 +48,75 @@ const inlineNext = fn((ctx, [input]) => {
   ctx.output((here ? { hopUs: startedUs - sendEndedUs, sendUs } : { sendUs: 0 }) satisfies InlineHop);
 });
 
-export interface RelayOrder {
+export interface VolleyOrder {
   readonly hops: number;
-  /** Size of the object that is handed on at each hop, TIMED_BYTES_MIN or more; 0: a small value instead. */
+  /** Size of the object that is handed on; 0: a small value instead. */
   readonly bytes: number;
-  /** Milliseconds that everything sleeps before each send; 0: the sender stays awake. */
+  /** Whether each hop has an object of its own, created and filled by its sender; else one is handed on and on. */
+  readonly fresh: boolean;
+  /** Milliseconds that everything sleeps before each send; 0: a closed loop. */
   readonly gapMs: number;
 }
 
-/** Microseconds from before each send to the first line of the successor; for an object, to after its last byte was read. */
-export type Relay = readonly number[];
+/** Microseconds from before each send to the first line of the successor; for an object, to after its ends were read. */
+export type Volley = readonly number[];
 
 /**
- * Hops to and fro between instances. A sender goes on for HELD_MS after its send without using its core: its instance stays
- * occupied, so that the successor must run on another one. The executor learns that and offers the successor at once.
+ * Hops to and fro between two pools of one instance each: a successor can only run on the other one. What a thread has
+ * measured stays there until the last hop, so that nothing but the hop is between the readings.
  */
-const relay = fn((ctx, [input]: Inputs<RelayOrder>) => {
-  const order = input.json();
-  ctx.join('hops', order.hops);
-  return passOn(ctx, order);
+const volley = fn(async (ctx, [input]: Inputs<VolleyOrder>) => {
+  const { hops, bytes, fresh, gapMs } = input.json();
+  const object = bytes === 0 ? undefined : timedObject(ctx, 'pings', bytes);
+  await strike(ctx, 'pings', object ?? 0, { left: hops, fresh, gapMs, bytes, first: true });
 });
-const relayed = fn((ctx, [input]) => {
-  const startedUs = nowUs();
-  const small = input.contentType === 'application/json';
-  const sentUs = small ? (input.json() as number) : timeIn(input);
-  const hopUs = (small ? startedUs : nowUs()) - sentUs;
-  ctx.send('hops', hopUs);
-  const [hops = 0, gapMs = 0] = input.group.split(' ').map(Number);
-  return hops === 0 ? undefined : passOn(ctx, { hops, gapMs, bytes: small ? 0 : input.size });
-});
-const relayDone = fn((ctx, hops: Inputs<number>) => ctx.output(hops.map((hop) => hop.json()) satisfies Relay));
+const ping = fn((ctx, [ball]) => receive(ctx, ball, 'pongs'), { pool: 'ping' });
+const pong = fn((ctx, [ball]) => receive(ctx, ball, 'pings'), { pool: 'pong' });
+const pingTimes = fn((ctx, [other]: Inputs<number[]>) => tellTimes(ctx, other.json()), { pool: 'ping' });
+const pongTimes = fn((ctx, [other]: Inputs<number[]>) => tellTimes(ctx, other.json()), { pool: 'pong' });
 
-async function passOn(ctx: Ctx, { hops, bytes, gapMs }: RelayOrder): Promise<void> {
-  const object = bytes === 0 ? undefined : timedObject(ctx, 'relay', bytes);
-  // What was told so far is read before the send, not with it.
-  await setImmediate();
-  if (gapMs === 0) stayAwake(SETTLED_US);
-  else {
-    await setTimeout(HELD_MS);
-    await setTimeout(gapMs);
-  }
-  sendTimed(ctx, 'relay', object, `${hops - 1} ${gapMs}`);
-  await setTimeout(HELD_MS);
+interface Flight extends Omit<VolleyOrder, 'hops'> {
+  /** Sends that are still to come. */
+  readonly left: number;
+  /** From the entry, which has a pool of its own: not counted. */
+  readonly first: boolean;
 }
 
-function stayAwake(us: number): void {
-  const endUs = nowUs() + us;
-  while (nowUs() < endUs);
+/** This thread's hops of the session that is under way: there is one at a time. */
+let hopsHere: number[] = [];
+
+/** Not async unless it must sleep: promises are not what is measured. */
+function receive(ctx: Ctx, ball: EpheObject, next: 'pings' | 'pongs'): void | Promise<void> {
+  if (ball.contentType !== CONTENT_JSON && (ball.bytes[0] !== MARK || ball.bytes[ball.size - 1] !== MARK)) {
+    throw new Error('the object is not what was sent');
+  }
+  const startedUs = nowUs();
+  const [left = 0, fresh = 0, gapMs = 0, bytes = 0, first = 0, sentUs = 0] = ball.group.split(' ').map(Number);
+  if (first === 0) hopsHere.push(startedUs - sentUs);
+  if (left <= 1) {
+    ctx.send(next === 'pings' ? 'pingTimes' : 'pongTimes', hopsHere);
+    hopsHere = [];
+    return;
+  }
+  const flight = { left: left - 1, fresh: fresh === 1, gapMs, bytes, first: false };
+  const object = bytes > 0 && flight.fresh ? timedObject(ctx, next, bytes) : bytes > 0 ? ball : 0;
+  return strike(ctx, next, object, flight);
+}
+
+function strike(ctx: Ctx, next: string, ball: EpheObject | 0, flight: Flight): void | Promise<void> {
+  const { left, fresh, gapMs, bytes, first } = flight;
+  const group = `${left} ${fresh ? 1 : 0} ${gapMs} ${bytes} ${first ? 1 : 0}`;
+  const send = () => {
+    if (ball !== 0 && fresh) ctx.sendObject(ball, { group: `${group} ${nowUs()}` });
+    else ctx.send(next, ball, { group: `${group} ${nowUs()}` });
+  };
+  if (gapMs > 0) return setTimeout(gapMs).then(send);
+  send();
+}
+
+function tellTimes(ctx: Ctx, others: readonly number[]): void {
+  ctx.output([...others, ...hopsHere] satisfies Volley);
+  hopsHere = [];
 }
 
 interface Link {
@@ -217,24 +235,9 @@ const echo = fn((_, [input]) => input.json());
 
 function timedObject(ctx: Ctx, bucketName: string, bytes: number): EpheObject {
   const object = ctx.createObject(bucketName, bytes);
+  object.bytes[0] = MARK;
   object.bytes[bytes - 1] = MARK;
   return object;
-}
-
-/** Sends the object with the time in it, or without one the time itself. */
-function sendTimed(ctx: Ctx, bucketName: string, object: EpheObject | undefined, group: string): void {
-  if (object === undefined) {
-    ctx.send(bucketName, nowUs(), { group });
-    return;
-  }
-  const { buffer, byteOffset } = object.bytes;
-  new DataView(buffer, byteOffset).setFloat64(0, nowUs());
-  ctx.sendObject(object, { group });
-}
-
-function timeIn({ bytes }: EpheObject): number {
-  if (bytes[bytes.length - 1] !== MARK) throw new Error('the object is not what was sent');
-  return new DataView(bytes.buffer, bytes.byteOffset).getFloat64(0);
 }
 
 const inWindow = (windowMs: number) => bucket({ on: { end: byTime({ windowMs, scope: 'session', run: 'windowed' }) } });
@@ -245,9 +248,11 @@ export default app('antrail-bench', {
     inline,
     inlineAsync,
     inlineNext,
-    relay,
-    relayed,
-    relayDone,
+    volley,
+    ping,
+    pong,
+    pingTimes,
+    pongTimes,
     chain,
     chainNext,
     fan,
@@ -262,8 +267,10 @@ export default app('antrail-bench', {
   },
   buckets: {
     inline: bucket({ on: { next: immediate({ run: 'inlineNext' }) } }),
-    relay: bucket({ on: { next: immediate({ run: 'relayed' }) } }),
-    hops: bucket({ on: { all: dynamicJoin({ run: 'relayDone' }) } }),
+    pings: bucket({ on: { next: immediate({ run: 'ping' }) } }),
+    pongs: bucket({ on: { next: immediate({ run: 'pong' }) } }),
+    pingTimes: bucket({ on: { next: immediate({ run: 'pingTimes' }) } }),
+    pongTimes: bucket({ on: { next: immediate({ run: 'pongTimes' }) } }),
     chain: bucket({ on: { next: immediate({ run: 'chainNext' }) } }),
     branches: bucket({ on: { each: immediate({ run: 'branch' }) } }),
     joined: bucket({ on: { all: dynamicJoin({ run: 'joined' }) } }),

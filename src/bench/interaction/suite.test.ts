@@ -24,7 +24,7 @@ const NAMES = [
   ...WITH_RATIO,
   'send-inline',
   'chain-1000-whole-per-hop',
-  ...SIZES.map((size) => `handoff-${size}`),
+  ...SIZES.flatMap((size) => [`handoff-${size}`, `handoff-${size}-filled`]),
   'fanin-1000-per-branch',
   ...['fanout', 'fanin'].flatMap((fan) =>
     [2, 4, 8, 16].flatMap((width) =>

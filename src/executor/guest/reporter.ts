@@ -19,6 +19,7 @@ export class Reporter {
   /** Since when something untold waits; -1: nothing does. */
   #sinceMs = -1;
   #urgent = false;
+  #wanted = false;
   #lazyPending = false;
 
   constructor(ring: EventRingWriter, bells: Bells, ports: ReporterPorts) {
@@ -29,9 +30,17 @@ export class Reporter {
 
   /** A record was written. @param urgent the host must act on it. */
   told(nowMs: number, urgent: boolean): void {
-    if (urgent) this.#urgent = true;
+    if (urgent) {
+      this.#urgent = true;
+      this.#wanted = true;
+    }
     if (this.#sinceMs < 0) this.#sinceMs = nowMs;
-    else if (this.#urgent && nowMs - this.#sinceMs > QUIET_MS) this.ringNow();
+    else if (this.#wanted && nowMs - this.#sinceMs > QUIET_MS) this.ringNow();
+  }
+
+  /** The host may help with what was told, if this turn goes on for long: others can see to it without it. */
+  helpWanted(): void {
+    this.#wanted = true;
   }
 
   /** The turn ends: the host is rung if it must act. */
@@ -42,8 +51,7 @@ export class Reporter {
   }
 
   ringNow(): void {
-    this.#sinceMs = -1;
-    this.#urgent = false;
+    this.heard();
     this.#bells.ring(HOST_BELL);
   }
 
@@ -51,6 +59,7 @@ export class Reporter {
   heard(): void {
     this.#sinceMs = -1;
     this.#urgent = false;
+    this.#wanted = false;
   }
 
   #ringLater(): void {

@@ -6,7 +6,7 @@
 // RU1. Nobody sleeps on work: before it sleeps, an instance looks at the slots again (Bells).
 // RU2. Successors run in a loop, never recursively, and after SLICE_MS older offers and the event loop have their turn.
 
-import { type ErrorData, fromErrorData, hashInts, PlatformError } from '../../base/index.ts';
+import { assert, type ErrorData, fromErrorData, hashInts, PlatformError } from '../../base/index.ts';
 import {
   type AppTables,
   type BucketRow,
@@ -111,7 +111,15 @@ export class Runner {
     this.tables = buildTables(boot.manifest, boot.triggers, boot.tableVersion);
     const owner = boot.slot + 2;
     this.#slab = new Slab(boot.slab, owner);
-    this.#tickets = new Tickets(boot.tickets, owner);
+    const pools = new Map(
+      Object.entries(boot.pools).map(([name, { tickets, members }]) => [
+        name,
+        { tickets: new Tickets(tickets, owner), members: new Uint8Array(members) },
+      ]),
+    );
+    const own = pools.get(boot.pool);
+    assert(own !== undefined, 'an instance is of one of the pools of its host');
+    this.#tickets = own.tickets;
     const bells = new Bells(boot.bells, ports.waits);
     this.#bells = bells;
     const ring = new EventRingWriter(boot.ring, () => bells.ring(HOST_BELL), ports.waits);
@@ -124,12 +132,11 @@ export class Runner {
     this.#contents = new Contents(this.#home, boot);
     this.#successors = new Successors({
       slot: boot.slot,
-      pool: boot.pool,
       tables: () => this.tables,
       slab: this.#slab,
-      tickets: this.#tickets,
+      own,
+      pools,
       bells,
-      members: new Uint8Array(boot.members),
       reporter: this.#reporter,
       direct: this.#direct,
     });
@@ -279,7 +286,7 @@ export class Runner {
     this.#direct.shared(attempt.sessionNo);
     writeNote(this.#reporter.ring, attempt, note);
     this.#reporter.told(this.#ports.monotonicMs(), true);
-    this.#afterTurn();
+    if (!this.#pumping) this.#afterTurn();
   }
 
   async getObject(attempt: Attempt, bucket: BucketRow, name: string): Promise<GuestObject> {
@@ -433,7 +440,9 @@ export class Runner {
     this.#successors.learn(attempt, now);
     writeEnded(this.#reporter.ring, attempt, now, error, result);
     const answered = this.#direct.ended(ticket, error !== undefined || attempt.aborted !== undefined, result, now);
-    this.#reporter.told(now, !answered);
+    // A session does not end before the successors that were made here: whoever ends them rings.
+    const leavesNews = error !== undefined || attempt.firstSendMs === 0;
+    this.#reporter.told(now, leavesNews && !answered);
   }
 
   /** Nothing runs and nothing can be taken. */
@@ -486,8 +495,8 @@ export class Runner {
       this.#pump();
       return;
     }
-    // The host must know what runs here, to watch over its time.
-    this.#reporter.ringNow();
+    // The host hears soon what runs here, to watch over its time.
+    this.#reporter.turnEnds();
     if (this.#mayAcceptMore()) this.#pumpAndDoze();
   };
 
@@ -536,7 +545,8 @@ export class Runner {
       this.#successors.add(attempt, object, firings, now);
     }
     this.#reporter.told(now, firings === undefined);
-    this.#afterTurn();
+    // The loop itself sees to what comes after it.
+    if (!this.#pumping) this.#afterTurn();
   }
 
   #mustLive(attempt: Attempt): void {

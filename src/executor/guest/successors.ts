@@ -3,6 +3,7 @@
 // SU1. A successor is in exactly one place: kept here, in a slot, or handed over to the host; the record of its firing is
 //      visible to the host before any of it (RP1).
 
+import { assert } from '../../base/index.ts';
 import {
   type AppTables,
   ByteWriter,
@@ -26,15 +27,21 @@ import type { DirectReplies } from './direct-replies.ts';
 import { TAIL_MS, TAIL_WEIGHT } from './limits.ts';
 import type { Reporter } from './reporter.ts';
 
-export interface SuccessorsOptions {
-  readonly slot: number;
-  readonly pool: string;
-  readonly tables: () => AppTables;
-  readonly slab: Slab;
+export interface OfferPool {
   readonly tickets: Tickets;
-  readonly bells: Bells;
   /** One byte per slot: 1 = may be woken. */
   readonly members: Uint8Array;
+}
+
+export interface SuccessorsOptions {
+  readonly slot: number;
+  readonly tables: () => AppTables;
+  readonly slab: Slab;
+  /** Where this instance takes its work from. */
+  readonly own: OfferPool;
+  /** By name; the own one is among them. */
+  readonly pools: ReadonlyMap<string, OfferPool>;
+  readonly bells: Bells;
   readonly reporter: Reporter;
   readonly direct: DirectReplies;
 }
@@ -45,6 +52,7 @@ export class Successors {
   readonly #kept: Ticket[] = [];
   /** Estimated time that a function goes on computing after its first send, ms. */
   readonly #tailMs: number[] = [];
+  readonly #poolOfFunction: (OfferPool | undefined)[] = [];
 
   constructor(options: SuccessorsOptions) {
     this.#options = options;
@@ -83,7 +91,11 @@ export class Successors {
         queuedAtMs: nowMs,
         inputs: [object],
       };
-      if (this.#kept.length === 0 && !(generous && this.#someoneSleeps()) && this.#isOfPool(firing.function)) {
+      if (
+        this.#kept.length === 0 &&
+        !(generous && this.#someoneSleeps()) &&
+        this.#poolOf(firing.function) === this.#options.own
+      ) {
         this.#kept.push(ticket);
         this.#options.direct.kept(sessionNo);
       } else {
@@ -104,11 +116,13 @@ export class Successors {
     for (const ticket of this.#kept.splice(0)) this.offer(ticket);
   }
 
-  /** Puts a successor where any instance of the pool can claim it; without room the host queues it. */
+  /** Puts a successor where any instance of its pool can claim it; without room the host queues it. */
   offer(ticket: Ticket): void {
-    const { tickets, slab, reporter, direct } = this.#options;
+    const { slab, reporter, direct } = this.#options;
     direct.shared(ticket.sessionNo);
-    const slot = this.#isOfPool(ticket.function) ? tickets.take() : undefined;
+    const pool = this.#poolOf(ticket.function);
+    const { tickets } = pool;
+    const slot = tickets.take();
     if (slot === undefined) {
       this.#handOver(ticket);
       return;
@@ -131,13 +145,15 @@ export class Successors {
       writeTicket(new ByteWriter(slab.buffer(block)), ticket);
       tickets.publish(slot.slot, key, 0, block);
     }
-    // Without a sleeper the host decides whether to start another instance; it hears of it when this turn ends.
-    if (!this.#wakeOne()) reporter.told(ticket.queuedAtMs, true);
+    // Whoever of the pool is free next takes it; meanwhile the host decides whether to start another instance.
+    if (this.#wakeOne(pool)) return;
+    if (pool.members.includes(1)) reporter.helpWanted();
+    else reporter.told(ticket.queuedAtMs, true);
   }
 
   /** We were woken for an offer and cannot take it now: somebody else may. */
   passOn(): void {
-    this.#wakeOne();
+    this.#wakeOne(this.#options.own);
   }
 
   withdraw(matches: (ticket: Ticket) => boolean): void {
@@ -149,12 +165,18 @@ export class Successors {
     this.#options.reporter.told(ticket.queuedAtMs, true);
   }
 
-  #isOfPool(functionIndex: number): boolean {
-    return (this.#options.tables().functions[functionIndex] as FunctionRow).pool === this.#options.pool;
+  #poolOf(functionIndex: number): OfferPool {
+    const known = this.#poolOfFunction[functionIndex];
+    if (known !== undefined) return known;
+    const { pool: name } = this.#options.tables().functions[functionIndex] as FunctionRow;
+    const pool = this.#options.pools.get(name);
+    assert(pool !== undefined, 'an instance knows all pools of its host');
+    this.#poolOfFunction[functionIndex] = pool;
+    return pool;
   }
 
-  #wakeOne(): boolean {
-    const { members, slot: own, bells } = this.#options;
+  #wakeOne({ members }: OfferPool): boolean {
+    const { slot: own, bells } = this.#options;
     for (let slot = 0; slot < members.length; slot++) {
       if (members[slot] === 1 && slot !== own && bells.ring(slot)) return true;
     }
@@ -162,7 +184,8 @@ export class Successors {
   }
 
   #someoneSleeps(): boolean {
-    const { members, slot: own, bells } = this.#options;
+    const { slot: own, bells } = this.#options;
+    const { members } = this.#options.own;
     for (let slot = 0; slot < members.length; slot++) {
       if (members[slot] === 1 && slot !== own && bells.isSleeping(slot)) return true;
     }

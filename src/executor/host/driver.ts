@@ -324,7 +324,6 @@ export class Driver {
     const blocks = this.instances.remove(running);
     for (const block of blocks) this.#slab.free(block);
     const owner = running.slot + 2;
-    const { tickets } = this.instances.pool(running.instance.pool);
     for (const attempt of attempts) {
       const session = this.sessions.sessionByNo(attempt.sessionNo);
       const invocation = session === undefined ? undefined : findInvocation(session, attempt.id);
@@ -334,6 +333,7 @@ export class Driver {
     for (const session of this.sessions.sessions()) {
       for (const invocation of invocationsOf(session)) {
         if (invocation.place !== 'held' || invocation.slot !== running.slot) continue;
+        const { tickets } = this.instances.pool(invocation.row.pool);
         if (tickets.holds(session.no, invocation.id.hi, invocation.id.lo, owner)) continue;
         this.apply({ type: 'offer-lost', invocation });
       }

@@ -165,7 +165,6 @@ export class Instances {
   }
 
   start(instance: Instance, memoryMb: number, triggers: TriggersByBucket, tableVersion: number): void {
-    const pool = this.pool(instance.pool);
     const ring = createEventRing();
     const data: InstanceBoot = {
       instanceId: instance.id,
@@ -183,10 +182,11 @@ export class Instances {
       env: this.#boot.env,
       secrets: this.#boot.secrets,
       slab: this.#slab.memory,
-      tickets: pool.memory,
+      pools: Object.fromEntries(
+        Array.from(this.pools.values(), ({ name, memory, members }) => [name, { tickets: memory, members }]),
+      ),
       bells: this.#bellMemory,
       ring,
-      members: pool.members,
       clockOriginMs: this.#ports.clockOriginMs,
       inlineBytesMax: this.#boot.limits.inlineBytesMax,
       verifyObjects: this.#boot.limits.verifyObjects,
@@ -251,11 +251,11 @@ export class Instances {
    * @returns blocks that it had claimed and not freed.
    */
   remove(running: RunningInstance): TicketBlock[] {
-    const pool = this.pool(running.instance.pool);
-    pool.memberBytes[running.slot] = 0;
+    this.pool(running.instance.pool).memberBytes[running.slot] = 0;
     this.#running[running.slot] = undefined;
     this.bells.reset(running.slot);
-    return pool.tickets.sweep(running.slot + 2);
+    // It may have been offering to another pool.
+    return Array.from(this.pools.values()).flatMap(({ tickets }) => tickets.sweep(running.slot + 2));
   }
 
   /** Wakes one sleeping instance of the pool. */

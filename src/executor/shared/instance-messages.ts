@@ -5,6 +5,12 @@ import type { ErrorData } from '../../base/index.ts';
 import type { SlabMemory, StoredObject, TriggersByBucket } from '../../bucket/index.ts';
 import type { LogEntry, Manifest } from '../../protocol/index.ts';
 
+export interface PoolBoot {
+  readonly tickets: SharedArrayBuffer;
+  /** Slots of its instances that may be woken: one byte each, 1 = member. */
+  readonly members: SharedArrayBuffer;
+}
+
 /** `workerData` of an instance. */
 export interface InstanceBoot {
   readonly instanceId: string;
@@ -28,11 +34,10 @@ export interface InstanceBoot {
   readonly env: Readonly<Record<string, string>>;
   readonly secrets: Readonly<Record<string, string>>;
   readonly slab: SlabMemory;
-  readonly tickets: SharedArrayBuffer;
+  /** All pools of the host by name: a successor may be of another one than its sender. */
+  readonly pools: Readonly<Record<string, PoolBoot>>;
   readonly bells: SharedArrayBuffer;
   readonly ring: SharedArrayBuffer;
-  /** Slots of the instances of the same pool that may be woken: one byte each, 1 = member. */
-  readonly members: SharedArrayBuffer;
   /** Of the host's clock (threadClock). */
   readonly clockOriginMs: number;
   readonly inlineBytesMax: number;
