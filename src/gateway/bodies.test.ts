@@ -194,7 +194,7 @@ test('a start for which there is no room is refused before its body, except a re
   const socket = connect(Number(port), '127.0.0.1');
   socket.write(`POST ${INVOKE} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 500000\r\n\r\nabc`);
   const [said] = (await once(socket, 'data')) as [Buffer];
-  assert.match(said.toString(), /^HTTP\/1\.1 503 [^]*\r\nretry-after: 3\r\n[^]*"retryAfterMs":2300/);
+  assert.match(said.toString(), /^HTTP\/1\.1 503 .*\r\nretry-after: 3\r\n.*"retryAfterMs":2300/s);
   socket.destroy();
   assert.equal(plane.calls.length, 0);
   const repeat = await send(url, 'POST', INVOKE, { body: 'abcdef', headers: { 'idempotency-key': 'k' } });
