@@ -23,6 +23,11 @@ export class Fifo<T> {
     return this.#items[this.#head];
   }
 
+  /** The first `count`, or all that there are; they stay. */
+  first(count: number): T[] {
+    return this.#items.slice(this.#head, this.#head + count) as T[];
+  }
+
   shift(): T | undefined {
     if (this.#head >= this.#items.length) return undefined;
     const item = this.#items[this.#head];

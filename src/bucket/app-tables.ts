@@ -15,6 +15,8 @@ export interface FunctionRow {
   readonly validates: boolean;
   /** What is expected of it, else it is executed again. */
   readonly reruns: readonly RerunRow[];
+  /** Custom triggers that hear of its starts. */
+  readonly watchedBy: readonly { readonly bucket: number; readonly trigger: number }[];
 }
 
 export interface RerunRow {
@@ -63,6 +65,10 @@ export type TriggersByBucket = Readonly<Record<string, Readonly<Record<string, T
 /** @param changed triggers of buckets that were changed at run time; they replace the manifest's. */
 export function buildTables(manifest: Manifest, changed: TriggersByBucket = {}, version = 0): AppTables {
   const names = [INPUT_BUCKET, CALL_BUCKET, OUTPUT_BUCKET, ...Object.keys(manifest.buckets)];
+  const triggersOf = (bucket: string): Readonly<Record<string, TriggerSpec>> => {
+    if (Object.hasOwn(changed, bucket)) return changed[bucket] ?? {};
+    return (Object.hasOwn(manifest.buckets, bucket) ? manifest.buckets[bucket]?.on : undefined) ?? {};
+  };
   const functions: FunctionRow[] = Object.entries(manifest.functions).map(([name, spec], index) => {
     const options = spec.options ?? {};
     const durable = spec.kind === 'durable';
@@ -78,6 +84,11 @@ export function buildTables(manifest: Manifest, changed: TriggersByBucket = {}, 
       memoryMb,
       priority: options.priority ?? 0,
       validates: options.input === true,
+      watchedBy: names.flatMap((bucket, at) =>
+        Object.values(triggersOf(bucket)).flatMap((trigger, index) =>
+          trigger.kind === 'custom' && trigger.sources?.includes(name) === true ? [{ bucket: at, trigger: index }] : [],
+        ),
+      ),
       reruns: names.flatMap((bucket, at) =>
         (Object.hasOwn(manifest.buckets, bucket) ? (manifest.buckets[bucket]?.rerun ?? []) : [])
           .filter((rule) => rule.source === name)
@@ -92,8 +103,7 @@ export function buildTables(manifest: Manifest, changed: TriggersByBucket = {}, 
   const functionByName = new Map(functions.map((row) => [row.name, row]));
   const buckets = names.map((name, index): BucketRow => {
     const declared = Object.hasOwn(manifest.buckets, name) ? manifest.buckets[name] : undefined;
-    const on = (Object.hasOwn(changed, name) ? changed[name] : declared?.on) ?? {};
-    const triggers = Object.entries(on).map(([trigger, spec], at): TriggerRow => {
+    const triggers = Object.entries(triggersOf(name)).map(([trigger, spec], at): TriggerRow => {
       const run = typeof spec.run === 'string' ? [spec.run] : spec.run;
       return {
         index: at,

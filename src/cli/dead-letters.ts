@@ -140,7 +140,9 @@ function showText(letter: DeadLetter, paint: Paint): string {
   for (const input of inputs) {
     text += `${paint('dim', 'input')}  ${printable(input.id)}  ${bytes(input.size)}\n${inputText(input)}`;
   }
-  if (!letter.inputsKept)
+  if (letter.invocation === '' && letter.firing !== null)
+    text += `${paint('yellow', 'a trigger gave it up: mend its class, deploy it, and send the object again')}\n`;
+  else if (!letter.inputsKept)
     text += `${paint('yellow', 'its inputs were too large to be kept: retry its session instead')}\n`;
   return text;
 }

@@ -12,7 +12,7 @@ const CHECKS: TriggerChecks = {
   checkTrigger: (spec) => {
     const { kind, run, source } = spec as Record<string, unknown>;
     if (source !== undefined) return ['source is no option.'];
-    if (kind !== 'immediate' && kind !== 'redundant')
+    if (kind !== 'immediate' && kind !== 'redundant' && kind !== 'custom')
       return [`kind must be immediate or redundant; got ${String(kind)}.`];
     const runs = Array.isArray(run) ? run : [run];
     return runs.length > 0 && runs.every((name) => typeof name === 'string') ? [] : ['run is missing; give it.'];
@@ -292,12 +292,16 @@ test('names of apps', () => {
 });
 
 test('a trigger for a running app is checked like one of a manifest', () => {
+  const sum: TriggerSpec = { kind: 'custom', class: 'Sum', run: 'start' };
+  const bundled = { functions: { start: { kind: 'fn' as const } }, buckets: { n: { on: { sum } } } };
   const check = (spec: unknown, trigger = 't') =>
-    checkTriggerPlacement({ bucket: 'b', trigger, spec }, ['start'], CHECKS).map(({ message }) => message);
+    checkTriggerPlacement({ bucket: 'b', trigger, spec }, bundled, CHECKS).map(({ message }) => message);
   assert.deepEqual(check({ kind: 'immediate', run: 'start' }), []);
   assert.match(check({ kind: 'immediate', run: 'strat' })[0] ?? '', /Did you mean "start"/);
   assert.match(check({ kind: 'immediate', run: 'start' }, 'a/b')[0] ?? '', /cannot name a trigger/);
   assert.match(check(undefined)[0] ?? '', /must be an object with a kind/);
+  assert.deepEqual(check({ kind: 'custom', class: 'Sum', run: 'start' }), []);
+  assert.match(check({ kind: 'custom', class: 'Smu', run: 'start' })[0] ?? '', /has Sum\. Did you mean "Sum"/);
 });
 
 describe('a bundle', () => {

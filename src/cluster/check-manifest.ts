@@ -8,7 +8,7 @@
 // CM3. No accepted name is one that every JavaScript object has, so a lookup in a record cannot hit a prototype.
 
 import { APP_NAME_PATTERN, NAME_PATTERN } from '../base/index.ts';
-import type { AppProblem, SourceLocation, TriggerSpec } from '../protocol/index.ts';
+import type { AppProblem, Manifest, SourceLocation, TriggerSpec } from '../protocol/index.ts';
 import { checkFunctionFields } from './check-function.ts';
 import {
   BUCKETS_MAX,
@@ -66,10 +66,10 @@ export function checkManifest(manifest: unknown, checks: TriggerChecks): AppProb
   return problems.list();
 }
 
-/** A trigger that is added to a running app. */
+/** A trigger that is added to a running app. The manifest is its bundle's. */
 export function checkTriggerPlacement(
   placement: { readonly bucket: string; readonly trigger: string; readonly spec: unknown },
-  functions: Iterable<string>,
+  { functions, buckets }: Pick<Manifest, 'functions' | 'buckets'>,
   checks: TriggerChecks,
 ): AppProblem[] {
   const problems = new Problems();
@@ -78,9 +78,24 @@ export function checkTriggerPlacement(
   const tooLarge = sizeProblem(spec);
   if (tooLarge !== undefined) problems.add(tooLarge);
   else if (checkName('bucket', bucket, undefined, problems) && checkName('trigger', trigger, undefined, problems)) {
-    checkTriggerSpec(place, spec, new Set(functions), checks, undefined, problems);
+    checkTriggerSpec(place, spec, new Set(Object.keys(functions)), checks, undefined, problems);
+    const name = isFields(spec) && spec.kind === 'custom' ? spec.class : undefined;
+    const classes = classesOf(buckets);
+    if (typeof name === 'string' && !classes.has(name)) {
+      const known = classes.size === 0 ? 'it hands none to custom' : `it has ${[...classes].join(', ')}`;
+      problems.add(`${place}: the bundle has no trigger class ${quoted(name)}; ${known}.${suggestion(name, classes)}`);
+    }
   }
   return problems.list();
+}
+
+/** Those that a bundle hands to `custom`: only they can be found in it by name. */
+function classesOf(buckets: Manifest['buckets']): Set<string> {
+  const classes = new Set<string>();
+  for (const { on = {} } of Object.values(buckets)) {
+    for (const spec of Object.values(on)) if (spec.kind === 'custom') classes.add(spec.class);
+  }
+  return classes;
 }
 
 export function checkAppName(name: unknown): AppProblem[] {

@@ -3,9 +3,10 @@
 import { availableParallelism, freemem, totalmem } from 'node:os';
 import { ERROR_TABLE, type MonotonicMs } from '../base/index.ts';
 import { APPS_MAX, type AppRegistry, BUNDLE_BYTES_MAX, VERSIONS_KEPT_MAX } from '../cluster/index.ts';
+import { ANSWER_MS_MAX } from '../executor/host/index.ts';
 import type { ControlPlane } from '../gateway/index.ts';
 import type { Clock, Timers } from '../platform/index.ts';
-import type { AppObjects, HostStats, InstanceInfo } from '../protocol/index.ts';
+import { type AppObjects, type HostStats, type InstanceInfo, TRIGGER_VALUE_BYTES_MAX } from '../protocol/index.ts';
 import {
   type Coordinator,
   DEAD_LETTER_BYTES_MAX,
@@ -23,10 +24,10 @@ import {
   OPEN_IDLE_TIMEOUT_MS,
   OUTPUTS_MAX,
   SESSION_RETENTION_MS,
-  STARTS_UNDER_WAY_MAX,
   unknownApp,
 } from '../scheduler/index.ts';
 import type { Supervisor } from '../supervisor/index.ts';
+import { CUSTOM_STATE_CHARS_MAX, EVALUATION_QUEUE_MAX, EVALUATION_TRIES_MAX } from '../trigger/index.ts';
 import type { Deployments } from './deployments.ts';
 import { LOG_ENTRIES_MAX, type LogBook } from './log-book.ts';
 import { metricsText } from './metrics.ts';
@@ -59,7 +60,6 @@ export function createControlPlane(parts: ControlPlaneParts): ControlPlane {
     deleteApp: (app) => deployments.delete(app),
     putTrigger: (app, bucket, trigger, spec) => deployments.putTrigger(app, bucket, trigger, spec),
     deleteTrigger: (app, bucket, trigger) => deployments.deleteTrigger(app, bucket, trigger),
-    refusal: (app, inputBytes) => door.refusal(app, inputBytes),
     startSession: (request) => door.startSession(request),
     putObject: (request) => door.putObject(request),
     closeGroup: (session, bucket) => door.closeGroup(session, bucket),
@@ -173,16 +173,8 @@ function limits(settings: Settings): { name: string; value: number | string; uni
     ),
     bytes('inlineBytesMax', settings.inlineBytesMax, 'objects up to this ride inside the message that needs them'),
     count('instancesMax', settings.instancesMax, 'instances of one app host; four per processor'),
-    count(
-      'queueMax',
-      settings.queueMax,
-      'invocations of sessions that have not begun, per app; above it 503 E_QUEUE_FULL',
-    ),
-    count('startsUnderWayMax', STARTS_UNDER_WAY_MAX, 'starts that an app host was given and has not begun'),
-    ...Object.entries(settings.weights).map(([app, weight]) =>
-      count(`weights.${app}`, weight, 'share of what apps compete for; 1 where nothing is said'),
-    ),
-    count('liveSessionsMax', LIVE_SESSIONS_MAX, 'sessions of one app that have not ended, running ones included'),
+    count('queueMax', settings.queueMax, 'invocations of sessions not yet started that wait in one app host'),
+    count('liveSessionsMax', LIVE_SESSIONS_MAX, 'sessions of one app that have not ended; above it 503 E_QUEUE_FULL'),
     count('delayedSessionsMax', DELAYED_SESSIONS_MAX, 'sessions of one app that wait for their delayMs'),
     bytes(
       'liveInputBytesMax',
@@ -191,6 +183,11 @@ function limits(settings: Settings): { name: string; value: number | string; uni
     ),
     count('lostRetriesMax', LOST_RETRIES_MAX, 'executions again after the app host died; then E_NODE_LOST'),
     bytes('heldBytesMax', HELD_BYTES_MAX, 'objects that the bucket-scoped triggers of one app hold'),
+    count('evaluationTriesMax', EVALUATION_TRIES_MAX, 'askings of a trigger class about one event in which it fails'),
+    ms('evaluationMsMax', ANSWER_MS_MAX, 'a trigger class or validator that holds its instance longer has failed'),
+    count('evaluationQueueMax', EVALUATION_QUEUE_MAX, 'events that wait for one trigger class; above it 429'),
+    bytes('triggerValueBytesMax', TRIGGER_VALUE_BYTES_MAX, 'values of objects that a trigger class can read'),
+    count('customStateCharsMax', CUSTOM_STATE_CHARS_MAX, 'characters of what a trigger class keeps, as JSON'),
     count('outputsMax', OUTPUTS_MAX, 'outputs of one session that are kept for replay'),
     ms('sessionRetentionMs', SESSION_RETENTION_MS, 'records and outputs of asynchronous and idempotent sessions'),
     ms('idempotencyWindowMs', IDEMPOTENCY_WINDOW_MS, 'how long an idempotency key means the same session'),

@@ -23,7 +23,7 @@ import { Supervisor } from '../supervisor/index.ts';
 import { createControlPlane, NODE_NAME } from './control-plane.ts';
 import { Deployments } from './deployments.ts';
 import { LogBook } from './log-book.ts';
-import { type ServerLogEntry, type Settings, weightOf } from './settings.ts';
+import type { ServerLogEntry, Settings } from './settings.ts';
 
 export interface CorePorts {
   readonly clock: Clock;
@@ -91,7 +91,6 @@ export async function startCore(
       random,
       digest,
       records,
-      admission: { queueMax: settings.queueMax, weightOf: (app) => weightOf(settings, app) },
       apps: registry,
       hosts: {
         need: (app, version) => {
@@ -141,7 +140,7 @@ export async function startCore(
   const bootOf = (app: string, version: string): Omit<HostBoot, 'socket' | 'token'> => {
     const one = registry.version(app, version);
     if (one === undefined) throw new PlatformError('E_INTERNAL', `version ${version} of app ${app} is not here`);
-    const { objectBytesMax, instancesMax, inlineBytesMax, verifyObjects } = settings;
+    const { objectBytesMax, instancesMax, queueMax, inlineBytesMax, verifyObjects } = settings;
     return {
       app,
       version,
@@ -150,7 +149,7 @@ export async function startCore(
       main: one.main,
       env: one.env,
       secrets: {},
-      limits: { objectBytesMax, instancesMax, inlineBytesMax, verifyObjects },
+      limits: { objectBytesMax, instancesMax, queueMax, inlineBytesMax, verifyObjects },
     };
   };
 

@@ -14,7 +14,15 @@ import {
   versionOf,
 } from '../cluster/index.ts';
 import type { Clock } from '../platform/index.ts';
-import type { AppBundle, AppInfo, AppProblem, BucketSpec, Manifest, TriggerSpec } from '../protocol/index.ts';
+import type {
+  AppBundle,
+  AppInfo,
+  AppProblem,
+  BucketSpec,
+  Manifest,
+  SourceLocation,
+  TriggerSpec,
+} from '../protocol/index.ts';
 import { assertBucket, type Coordinator, unknownApp } from '../scheduler/index.ts';
 import type { Supervisor } from '../supervisor/index.ts';
 import { checkTrigger, functionsOf } from '../trigger/index.ts';
@@ -95,9 +103,10 @@ export class Deployments {
 
   putTrigger(app: string, bucket: string, trigger: string, spec: TriggerSpec): Promise<{ created: boolean }> {
     return this.#inTurn(app, async () => {
-      const { manifest } = this.#assertKnown(app);
+      const { version, manifest } = this.#assertKnown(app);
       assertBucket(app, manifest, bucket);
-      const problems = checkTriggerPlacement({ bucket, trigger, spec }, Object.keys(manifest.functions), CHECKS);
+      const bundled = this.#registry.version(app, version)?.manifest ?? manifest;
+      const problems = checkTriggerPlacement({ bucket, trigger, spec }, bundled, CHECKS);
       if (problems.length > 0) throw appInvalid(problems);
       const created = manifest.buckets[bucket]?.on?.[trigger] === undefined;
       await this.#registry.setTrigger(app, bucket, trigger, spec);
@@ -202,7 +211,8 @@ function resolveEnv(manifest: Manifest, given: Readonly<Record<string, string>>)
 
 function loadFailed(manifest: Manifest, cause: unknown): PlatformError {
   const data = toErrorData(cause);
-  const place = manifest.source === undefined ? {} : { file: manifest.source.file, line: manifest.source.line };
+  const { file, line } = { ...manifest.source, ...(data.details as Partial<SourceLocation> | undefined) };
+  const place = { ...(file === undefined ? {} : { file }), ...(line === undefined ? {} : { line }) };
   const refused = appInvalid([{ message: `The app could not be loaded: ${data.message}`, ...place }], cause);
   // Shown with the answer: where the bundle threw, in the words of its author's files.
   // A process that just ended has no stack but ours, which helps nobody.

@@ -6,6 +6,7 @@
 
 import type { ErrorData } from '../base/index.ts';
 import type { FinalFailure } from './dead-letter.ts';
+import type { Evaluation, EvaluationResult } from './evaluation.ts';
 import type { TriggerSpec } from './manifest.ts';
 import type { InstanceInfo, LogEntry, SessionCounts, SessionTrace, UnfiredTrigger } from './session.ts';
 import type { ObjectHeader, PayloadHeader } from './values.ts';
@@ -16,7 +17,8 @@ export const HOST_PROTOCOL_VERSION = 1;
 export type ServerToHost =
   /**
    * Begins a session, or executes it again (`run` > 1) after its host was lost. Names and firing ids of a second run
-   * equal the first's. Entry i is the invocation with hash(session, i).
+   * equal the first's. Entry i is the invocation with hash(session, i). A host whose queue is full may end a first run
+   * with E_QUEUE_FULL and no attempt; a later run it takes.
    */
   | {
       readonly type: 'session-start';
@@ -74,6 +76,8 @@ export type ServerToHost =
       readonly target: { readonly function: string } | { readonly bucket: string };
       readonly payload: PayloadHeader;
     }
+  /** Asks a trigger class of bucket scope. Blob i: value of the i-th object among the events. Reply: `evaluation`. */
+  | { readonly type: 'evaluate'; readonly requestId: number; readonly evaluation: Evaluation }
   /** Replaces the triggers of one bucket for sessions that start from now on. */
   | { readonly type: 'triggers-set'; readonly bucket: string; readonly triggers: Readonly<Record<string, TriggerSpec>> }
   | { readonly type: 'trace-get'; readonly requestId: number; readonly session: string }
@@ -115,8 +119,6 @@ export type HostToServer =
       readonly busyMs: number;
       readonly payload?: PayloadHeader;
     }
-  /** They were given to the host, and the first attempt of each has begun; not told of those that have ended since. */
-  | { readonly type: 'sessions-begun'; readonly sessions: readonly string[] }
   | { readonly type: 'session-output'; readonly session: string; readonly run: number; readonly object: ObjectHeader }
   /** The last message of a session. `result`: the first entry's return value, when there was no error. */
   | {
@@ -154,6 +156,7 @@ export type HostToServer =
       readonly error?: ErrorData;
       readonly payload?: PayloadHeader;
       readonly duplicate?: boolean;
+      readonly evaluation?: EvaluationResult;
       readonly trace?: SessionTrace;
       readonly stats?: HostStats;
     };
@@ -202,6 +205,7 @@ export interface HostBoot {
 export interface HostLimits {
   readonly objectBytesMax: number;
   readonly instancesMax: number;
+  readonly queueMax: number;
   readonly inlineBytesMax: number;
   /** `dev`: verify by checksum that objects do not change after they were sent. */
   readonly verifyObjects: boolean;

@@ -1,6 +1,17 @@
 export type { DeadLetter, DeadLetterHead, DeadLetterInput, FinalFailure } from './dead-letter.ts';
 export { describeUnserialisable, encodeJsonText, encodeValue, type Unserialisable } from './encode-value.ts';
 export {
+  type Evaluated,
+  type EvaluatedFiring,
+  type EvaluatedReaction,
+  type Evaluation,
+  type EvaluationEvent,
+  type EvaluationFailure,
+  type EvaluationObject,
+  type EvaluationResult,
+  TRIGGER_VALUE_BYTES_MAX,
+} from './evaluation.ts';
+export {
   encodeFrame,
   FRAME_BLOBS_MAX,
   FRAME_COPY_BYTES_MAX,

@@ -90,6 +90,17 @@ export type TriggerSpec = { readonly source?: SourceLocation } & (
       readonly scope?: TriggerScope;
       readonly run: Run;
     }
+  | {
+      readonly kind: 'custom';
+      /** Name of a class that the bundle hands to `custom`. */
+      readonly class: string;
+      /** Handed to its constructor. */
+      readonly options?: unknown;
+      /** Functions of whose starts it hears. */
+      readonly sources?: readonly string[];
+      readonly scope?: TriggerScope;
+      readonly run: Run;
+    }
 );
 
 export interface RerunRule {

@@ -12,7 +12,7 @@ export const BUCKET = Symbol.for('antrail.bucket');
 export const TRIGGER = Symbol.for('antrail.trigger');
 
 export type Options = Readonly<Record<string, unknown>>;
-export type TriggerKind = TriggerSpec['kind'] | 'custom';
+export type TriggerKind = TriggerSpec['kind'];
 
 export interface FunctionDefinition {
   readonly [FUNCTION]: 1;

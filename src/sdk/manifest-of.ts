@@ -6,6 +6,7 @@ import type {
   Runtime,
   TriggerSpec,
 } from '../protocol/index.ts';
+import type { CustomTriggerClass } from './custom-trigger.ts';
 import type { AppDefinition, BucketDefinition, FunctionDefinition, Options, TriggerDefinition } from './definition.ts';
 import { describe } from './usage.ts';
 
@@ -52,12 +53,26 @@ function bucketSpec(definition: BucketDefinition, name: string): BucketSpec {
 }
 
 function triggerSpec(definition: TriggerDefinition, place: string): TriggerSpec {
+  const where = `trigger ${JSON.stringify(place)}`;
+  const { Class } = definition;
+  if (Class !== undefined) checkMade(Class, definition.options.options, where);
   return {
     kind: definition.kind,
-    ...plainRecord(definition.options, `trigger ${JSON.stringify(place)}`),
-    ...(definition.Class === undefined ? {} : { class: definition.Class.name }),
+    ...plainRecord(definition.options, where),
+    ...(Class === undefined ? {} : { class: Class.name }),
     ...sourceOf(definition),
   } as unknown as TriggerSpec;
+}
+
+/** What would fail at the first object fails here. @throws what the class throws; TypeError when its state is not plain. */
+function checkMade(Class: CustomTriggerClass, options: unknown, where: string): void {
+  const made = new Class(options === undefined ? undefined : plainJson(options, `${where}.options`));
+  made.restore(plainJson(made.snapshot() ?? null, `${where}: snapshot()`));
+}
+
+/** As it comes back from the wire, where a RegExp does not. */
+function plainJson(value: unknown, where: string): unknown {
+  return JSON.parse(JSON.stringify(plain(value, where, 0, false)));
 }
 
 function sourceOf(definition: { readonly source?: Manifest['source'] }): Pick<Manifest, 'source'> {
@@ -74,21 +89,23 @@ function plainRecord(options: Options, where: string): Record<string, unknown> {
 }
 
 /** What JSON can carry, and a RegExp as `{regexp, flags}`; anything else is refused by name rather than lost silently. */
-function plain(value: unknown, where: string, depth: number): unknown {
+function plain(value: unknown, where: string, depth: number, regexps = true): unknown {
   if (depth > DEPTH_MAX) throw new TypeError(`${where}: options are nested deeper than ${DEPTH_MAX}`);
   if (value === null || typeof value === 'string' || typeof value === 'boolean') return value;
   if (typeof value === 'number') {
     if (Number.isFinite(value)) return value;
-  } else if (value instanceof RegExp) {
+  } else if (value instanceof RegExp && regexps) {
     return { regexp: value.source, flags: value.flags };
   } else if (Array.isArray(value)) {
-    return value.map((item, i) => plain(item, `${where}[${i}]`, depth + 1));
+    return value.map((item, i) => plain(item, `${where}[${i}]`, depth + 1, regexps));
   } else if (typeof value === 'object') {
     const prototype = Object.getPrototypeOf(value);
     if (prototype === null || Object.getPrototypeOf(prototype) === null) {
       const defined = Object.entries(value).filter(([, item]) => item !== undefined);
-      return Object.fromEntries(defined.map(([name, item]) => [name, plain(item, `${where}.${name}`, depth + 1)]));
+      return Object.fromEntries(
+        defined.map(([name, item]) => [name, plain(item, `${where}.${name}`, depth + 1, regexps)]),
+      );
     }
   }
-  throw new TypeError(`${where} must be plain data (JSON or a RegExp), not ${describe(value)}`);
+  throw new TypeError(`${where} must be plain data (JSON${regexps ? ' or a RegExp' : ''}), not ${describe(value)}`);
 }

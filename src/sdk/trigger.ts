@@ -92,7 +92,11 @@ export function dynamicGroup<const R extends Run, const P extends readonly strin
   return define(dynamicGroup, 'dynamicGroup', o, ['producers', 'scope', 'run']);
 }
 
-/** Fires as a class of your own decides. `options` is handed to its constructor. */
+/**
+ * Fires as a class of your own decides. `options`, plain data, is handed to its constructor.
+ *
+ * With `sources` (session scope only) the class hears of each start of those functions, in `onSourceStarted`.
+ */
 export function custom<const R extends Run, const S extends readonly string[] = readonly [], O = unknown>(
   Class: CustomTriggerClass<O>,
   o: {
@@ -103,11 +107,13 @@ export function custom<const R extends Run, const S extends readonly string[] = 
   },
 ): Trigger<R | S> {
   const prototype = typeof Class === 'function' ? Class.prototype : undefined;
-  for (const method of ['onObject', 'snapshot', 'restore']) {
+  const sources = (o as { readonly sources?: unknown } | undefined)?.sources !== undefined;
+  for (const method of ['onObject', 'snapshot', 'restore', ...(sources ? ['onSourceStarted'] : [])]) {
     if (typeof prototype?.[method] !== 'function') {
       throw usageError(custom, `custom: the first argument must be a class with the method ${method}`);
     }
   }
+  if (Class.name === '') throw usageError(custom, 'custom: the class must have a name, which its messages bear');
   return define(custom, 'custom', o, ['run', 'sources', 'scope', 'options'], Class);
 }
 

@@ -18,6 +18,7 @@ const FINE: readonly TriggerSpec[] = [
   { kind: 'redundant', k: 1, n: 3, sources: ['a'], cancelLosers: true, run: 'f' },
   { kind: 'dynamicJoin', run: 'f' },
   { kind: 'dynamicGroup', producers: ['p'], scope: 'session', run: 'f' },
+  { kind: 'custom', class: 'Sum', options: { above: 10 }, sources: ['a'], run: 'f' },
 ];
 
 test('options that are right have no problems, also through JSON', () => {
@@ -73,6 +74,10 @@ test('each wrong option is told with its name and what to do', () => {
       /cancelLosers needs scope 'session'/,
     ],
     [{ kind: 'dynamicJoin', run: 'f', count: 3 }, /no option count/],
+    [{ kind: 'custom', run: 'f' }, /class is missing/],
+    [{ kind: 'custom', class: 'a b', run: 'f' }, /class must be the name of a class/],
+    [{ kind: 'custom', class: 'A', sources: ['a'], scope: 'bucket', run: 'f' }, /sources needs scope 'session'/],
+    [{ kind: 'custom', class: 'A', options: 'x'.repeat(70_000), run: 'f' }, /options must have at most 65536/],
     [{ kind: 'dynamicGroup', producers: 'p', run: 'f' }, /producers must be a list of function names; got "p"/],
   ];
   for (const [spec, problem] of wrong) {

@@ -2,6 +2,7 @@
 
 import { NAME_PATTERN, nearMiss } from '../base/index.ts';
 import {
+  CUSTOM_OPTIONS_CHARS_MAX,
   FUNCTIONS_MAX,
   HELD_OBJECTS_MAX,
   PATTERN_CHARS_MAX,
@@ -11,6 +12,9 @@ import {
 } from './limits.ts';
 import type { TriggerKind } from './spec.ts';
 import { parseCron } from './window-clock.ts';
+
+/** What JavaScript takes for a name. */
+const CLASS_PATTERN = /^[\p{ID_Start}$_][\p{ID_Continue}$\u200c\u200d]{0,254}$/u;
 
 /** What is wrong with a value, as the end of a sentence that begins with the option's name; undefined if nothing. */
 type Check = (value: unknown) => string | undefined;
@@ -42,12 +46,14 @@ const OPTIONS: Readonly<Record<TriggerKind, Readonly<Record<string, Check>>>> = 
   },
   dynamicJoin: { run: checkRun },
   dynamicGroup: { run: checkRun, producers: checkFunctions, scope: checkScope },
+  custom: { run: checkRun, class: checkClass, options: checkOptions, sources: checkFunctions, scope: checkScope },
 };
 
 const REQUIRED: Readonly<Partial<Record<TriggerKind, readonly string[]>>> = {
   bySet: ['names'],
   byBatchSize: ['size'],
   redundant: ['k', 'n'],
+  custom: ['class'],
 };
 
 /**
@@ -117,7 +123,25 @@ function checkTogether(kind: TriggerKind, options: Readonly<Record<string, unkno
       }
     }
   }
+  if (kind === 'custom' && has('sources') && options.scope === 'bucket') {
+    problems.push(
+      "custom: sources needs scope 'session', because starts are told within one session; leave one of them out, or let " +
+        'the sources send an object when they start.',
+    );
+  }
   return problems;
+}
+
+function checkClass(value: unknown): string | undefined {
+  const fits = typeof value === 'string' && CLASS_PATTERN.test(value);
+  return fits ? undefined : `must be the name of a class in the bundle; got ${shown(value)}.`;
+}
+
+function checkOptions(value: unknown): string | undefined {
+  const text = safeJson(value);
+  if (text === undefined) return 'must be plain data, which JSON can carry.';
+  if (text.length <= CUSTOM_OPTIONS_CHARS_MAX) return undefined;
+  return `must have at most ${CUSTOM_OPTIONS_CHARS_MAX} characters as JSON, not ${text.length}.`;
 }
 
 function checkRun(value: unknown): string | undefined {

@@ -3,6 +3,7 @@
 import { unreachable } from '../base/index.ts';
 import { ByBatchSizeMachine } from './by-batch-size.ts';
 import { ByTimeMachine } from './by-time.ts';
+import { CustomMachine } from './custom.ts';
 import { DynamicGroupMachine } from './dynamic-group.ts';
 import type { Now, TriggerMachine } from './machine.ts';
 import { BySetMachine, DynamicJoinMachine } from './named-sets.ts';
@@ -10,7 +11,7 @@ import { PerObjectMachine } from './per-object.ts';
 import { createRedundant, restoreRedundant } from './redundant.ts';
 import type { TriggerSpec } from './spec.ts';
 
-/** @param spec one that `checkTrigger` finds nothing wrong with. @param now when the windows of a byTime begin. */
+/** @param spec one that `checkTrigger` finds nothing wrong with. @param now when the windows of a byTime, and the time of a custom one, begin. */
 export function createTrigger(spec: TriggerSpec, now: Now): TriggerMachine {
   switch (spec.kind) {
     case 'immediate':
@@ -28,6 +29,8 @@ export function createTrigger(spec: TriggerSpec, now: Now): TriggerMachine {
       return new DynamicJoinMachine(spec);
     case 'dynamicGroup':
       return new DynamicGroupMachine(spec);
+    case 'custom':
+      return new CustomMachine(spec, now);
     default:
       return unreachable(spec, 'createTrigger');
   }
@@ -57,6 +60,8 @@ export function restoreTrigger(spec: TriggerSpec, snapshot: unknown, now: Now): 
       return DynamicJoinMachine.restore(spec, snapshot);
     case 'dynamicGroup':
       return DynamicGroupMachine.restore(spec, snapshot);
+    case 'custom':
+      return CustomMachine.restore(spec, snapshot, now);
     default:
       return unreachable(spec, 'restoreTrigger');
   }

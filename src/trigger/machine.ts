@@ -35,8 +35,10 @@ export interface Firing {
   readonly index: string;
   /** Keys. The machine keeps no reference to the array. */
   readonly objects: readonly string[];
-  /** dynamicGroup, and redundant in bucket scope. */
+  /** dynamicGroup, custom, and redundant in bucket scope. */
   readonly group?: string;
+  /** custom: these functions of `run` only. */
+  readonly run?: readonly string[];
 }
 
 /** What is named at run time: a set of names, or how many. Exactly one of the two. */
@@ -57,6 +59,8 @@ export interface TriggerMachine {
   onTimer(now: Now): Firing[];
   /** Monotonic ms of the next timer; undefined when none pends. It may move with every event. */
   nextTimerMs(): number | undefined;
+  /** Session scope: the session does not end before this is over. */
+  readonly keepsOpen: boolean;
   /**
    * dynamicJoin: the set or count named at run time; other kinds: nothing.
    * @param by invocation id: a repeat by the same invocation is ignored.
@@ -98,6 +102,10 @@ export abstract class Machine implements TriggerMachine {
 
   get closed(): boolean {
     return false;
+  }
+
+  get keepsOpen(): boolean {
+    return this.nextTimerMs() !== undefined;
   }
 
   onTimer(_now: Now): Firing[] {

@@ -14,6 +14,7 @@ export function scopeOf(spec: TriggerSpec): TriggerScope {
       return spec.scope ?? 'bucket';
     case 'redundant':
     case 'dynamicGroup':
+    case 'custom':
       return spec.scope ?? 'session';
     default:
       return 'session';

@@ -71,7 +71,6 @@ export function laneTicket(
     inline: true,
     wantsResult: true,
     direct: true,
-    priority: message.priority,
     deadlineMs: message.deadlineInMs === undefined ? 0 : nowMs + message.deadlineInMs,
     queuedAtMs: nowMs,
     inputs,

@@ -54,6 +54,7 @@ import { LaneNumbers, laneTicket } from './lane.ts';
 import { LANE_READ_MS_MAX, OFFERS_LOW, REQUESTS_MAX, SLICE_MS, STOPPED_SESSIONS_MAX } from './limits.ts';
 import { Reporter } from './reporter.ts';
 import { Successors } from './successors.ts';
+import { TriggerClasses } from './trigger-classes.ts';
 import { isThenable, validateFor, validateInput, validateSend } from './validation.ts';
 
 /** What the runner needs of the thread that it lives in. */
@@ -88,6 +89,9 @@ export class Runner {
   readonly #successors: Successors;
   readonly #lane: LaneNumbers;
   readonly #log: InstanceLog;
+  readonly #classes: TriggerClasses;
+  /** Some trigger hears of starts: what an instance knows of a session is never all of it. */
+  #watchesStarts: boolean;
   readonly #handlers: readonly ((ctx: unknown, inputs: unknown) => unknown)[];
   readonly #running = new Set<Attempt>();
   readonly #requests = new Map<number, (message: HostToInstance & { type: 'object' }) => void>();
@@ -142,6 +146,9 @@ export class Runner {
     });
     this.#lane = new LaneNumbers(boot.laneBase, () => ports.post({ type: 'lane-base' }));
     this.#log = new InstanceLog(boot.instanceId, ports.epochMs, (entries) => ports.post({ type: 'logs', entries }));
+    this.#classes = new TriggerClasses(app);
+    this.#classes.check(boot.manifest);
+    this.#watchesStarts = watchesStarts(this.tables);
     this.#handlers = this.tables.functions.map((row) => {
       const definition = app.functions[row.name];
       if (definition === undefined) throw new PlatformError('E_APP_INVALID', `the bundle has no function ${row.name}`);
@@ -179,6 +186,7 @@ export class Runner {
         break;
       case 'triggers':
         this.tables = buildTables(this.boot.manifest, message.triggers, message.version);
+        this.#watchesStarts = watchesStarts(this.tables);
         break;
       case 'validate':
         void validateFor(this.#app, message).then((error) =>
@@ -189,6 +197,11 @@ export class Runner {
           }),
         );
         break;
+      case 'evaluate': {
+        const result = this.#classes.evaluate(message.evaluation, message.values);
+        this.#ports.post({ type: 'evaluated', requestId: message.requestId, result });
+        break;
+      }
       case 'lane-base':
         this.#lane.give(message.base);
         break;
@@ -218,7 +231,7 @@ export class Runner {
       this.#successors.first === undefined &&
       this.#tickets.backlog === 0 &&
       !this.#retiring;
-    writeLane(this.#reporter.ring, ticket, !free);
+    writeLane(this.#reporter.ring, ticket, message.priority, !free);
     this.#reporter.told(now, !free);
     if (!free) {
       this.#reporter.ringNow();
@@ -389,7 +402,7 @@ export class Runner {
     const now = this.#ports.monotonicMs();
     writeStarted(this.#reporter.ring, attempt, start, now);
     if (slot >= 0) this.#tickets.done(slot);
-    if (ticket.direct) this.#direct.begun(ticket, now);
+    if (ticket.direct && !this.#watchesStarts) this.#direct.begun(ticket, now);
     this.#reporter.told(now, false);
     this.#running.add(attempt);
     try {
@@ -585,6 +598,12 @@ export class Runner {
 function abort(attempt: Attempt, error: ErrorData): void {
   attempt.aborted = error;
   attempt.controller?.abort(fromErrorData(error));
+}
+
+function watchesStarts({ buckets }: AppTables): boolean {
+  return buckets.some(({ triggers }) =>
+    triggers.some(({ spec }) => spec.kind === 'custom' && spec.sources !== undefined),
+  );
 }
 
 const NO_FLAGS = { output: false, persist: false };

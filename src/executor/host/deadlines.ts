@@ -2,7 +2,7 @@
 //
 // Owns: the one timer, how often it is looked at whatever runs, the end of attempts that run too long, and of instances
 // whose handler does not stop.
-// Does not own: what else is due when (SessionMachine, LocalScheduler, Validations), starting instances (Instances).
+// Does not own: what else is due when (SessionMachine, LocalScheduler, Questions), starting instances (Instances).
 
 import type { ErrorData } from '../../base/index.ts';
 import {
@@ -14,17 +14,17 @@ import {
 } from '../../scheduler/local/index.ts';
 import type { Speaker } from '../shared/index.ts';
 import { type Actual, type Instances, type RunningInstance, sameAttempt } from './instances.ts';
-import { VALIDATE_MS_MAX, WATCH_MS } from './limits.ts';
+import { ANSWER_MS_MAX, WATCH_MS } from './limits.ts';
 import type { HostPorts } from './ports.ts';
+import type { Questions } from './questions.ts';
 import type { Rings } from './rings.ts';
-import type { Validations } from './validations.ts';
 
 export interface DeadlinePorts {
   readonly clock: Pick<HostPorts, 'monotonicMs' | 'setTimer'>;
   readonly sessions: SessionMachine;
   readonly scheduler: LocalScheduler;
   readonly instances: Instances;
-  readonly validations: Validations;
+  readonly questions: Questions;
   readonly rings: Rings;
   /** Reads what was told, and lets time pass in the machines. */
   readonly onTimePassed: () => void;
@@ -47,12 +47,12 @@ export class Deadlines {
 
   /** One timer for everything: the earliest of what the machines wait for, and a watch while anything runs. */
   arm(): void {
-    const { clock, sessions, scheduler, instances, validations, rings } = this.#ports;
+    const { clock, sessions, scheduler, instances, questions, rings } = this.#ports;
     let at = sessions.nextTimerMs() ?? Number.POSITIVE_INFINITY;
     const schedulerAt = scheduler.nextTimerMs();
     if (schedulerAt !== undefined && schedulerAt < at) at = schedulerAt;
     if (instances.actualCount > 0) at = Math.min(at, this.#nextDeadlineMs());
-    else if (rings.expectsNews || validations.pending) at = Math.min(at, clock.monotonicMs() + WATCH_MS);
+    else if (rings.expectsNews || questions.pending) at = Math.min(at, clock.monotonicMs() + WATCH_MS);
     if (at >= this.#timerAtMs) return;
     this.#cancelTimer?.();
     this.#timerAtMs = at;
@@ -106,15 +106,15 @@ export class Deadlines {
   }
 
   #onTimer(): void {
-    const { clock, instances, validations, onTimePassed } = this.#ports;
+    const { clock, instances, questions, onTimePassed } = this.#ports;
     onTimePassed();
     const now = clock.monotonicMs();
     for (const running of instances.all()) {
       for (const actual of [...running.actual]) this.#check(running, actual, now);
     }
-    for (const slot of validations.overdue(now)) {
+    for (const slot of questions.overdue(now)) {
       const running = instances.at(slot);
-      const message = `it did not end within ${VALIDATE_MS_MAX} ms`;
+      const message = `it did not end within ${ANSWER_MS_MAX} ms`;
       if (running !== undefined) instances.terminate(running, { code: 'E_TIMEOUT', message });
     }
     this.arm();

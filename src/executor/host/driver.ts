@@ -2,7 +2,7 @@
 //
 // Owns: the order in which events reach the machines, the tables in force, the end of the process when it drains.
 // Decides nothing: sessions (SessionMachine), queue and instances (LocalScheduler), triggers (trigger/).
-// Parts with a file of their own: reading rings (HO1), bytes (HO3), offers, deadlines, validations.
+// Parts with a file of their own: reading rings (HO1), bytes (HO3), offers, deadlines, questions to user code.
 //
 // HO2. An instance's death is handled after its whole ring was read.
 
@@ -22,23 +22,23 @@ import {
   invocationsOf,
   LocalScheduler,
   type SchedulerEffect,
-  type Session,
   type SessionEffect,
   type SessionEvent,
   SessionMachine,
 } from '../../scheduler/local/index.ts';
 import { type EventRecord, type InstanceToHost, type Speaker, withUserStack } from '../shared/index.ts';
 import { Deadlines } from './deadlines.ts';
+import { Evaluations } from './evaluations.ts';
 import { HostCounts } from './host-stats.ts';
 import { HOST_OWNER, Instances, type RunningInstance } from './instances.ts';
 import { CANCELLED_EARLY_MAX, CLOCK_SET_MS_MIN, HOST_SLICE_MS, LOGS_PER_MESSAGE_MAX } from './limits.ts';
 import { Offers } from './offers.ts';
 import type { HostPorts } from './ports.ts';
+import { Questions } from './questions.ts';
 import { Rings } from './rings.ts';
 import { SessionBytes } from './session-bytes.ts';
 import { endMessage, failuresOf, objectMessage, type SentEffect } from './session-messages.ts';
 import { EndedSessions, type TraceNames } from './trace.ts';
-import { Validations } from './validations.ts';
 
 type HostLog = Omit<LogEntry, 'app' | 'version'>;
 
@@ -52,7 +52,8 @@ export class Driver {
   readonly instances: Instances;
   readonly bytes: SessionBytes;
   readonly rings: Rings;
-  readonly validations: Validations;
+  readonly questions: Questions;
+  readonly evaluations: Evaluations;
   readonly deadlines: Deadlines;
   readonly ended = new EndedSessions();
   readonly #manifest: Manifest;
@@ -65,8 +66,6 @@ export class Driver {
   #draining = false;
   #epochOffsetMs = 0;
   readonly #cancelledEarly = new Map<string, ErrorData>();
-  /** Their first attempt has begun, and the server does not know it. */
-  #begun: Session[] = [];
 
   /** @param onMessage gets what an instance says otherwise than through its ring. */
   constructor(
@@ -114,19 +113,19 @@ export class Driver {
         this.deadlines.arm();
       },
     });
-    this.validations = new Validations({
+    this.questions = new Questions({
       instances: () => this.instances.all(),
       post: (slot, message) => this.instances.post(slot, message),
-      startInstance: () => this.prewarm(this.entryPool, 'a value waits to be checked'),
-      answer: (requestId, error) => ports.send({ type: 'reply', requestId, ...(error === undefined ? {} : { error }) }),
+      startInstance: (why) => this.prewarm(this.entryPool, why),
     });
+    this.evaluations = new Evaluations(boot.folder, this.questions, this.bytes, () => this.now());
     this.deadlines = new Deadlines({
       clock: ports,
       sessions: this.sessions,
       scheduler: this.scheduler,
       instances: this.instances,
       rings: this.rings,
-      validations: this.validations,
+      questions: this.questions,
       onTimePassed: () => {
         this.drain();
         this.apply({ type: 'time-passed' });
@@ -192,8 +191,11 @@ export class Driver {
     this.apply({ type: 'session-cancelled', session, error });
   }
 
-  prewarm(pool: string, why: string): void {
-    this.schedule(this.scheduler.prewarm(pool, why, this.now()));
+  /** @returns whether one is started: not when there are as many as there may be. */
+  prewarm(pool: string, why: string): boolean {
+    const effects = this.scheduler.prewarm(pool, why, this.now());
+    this.schedule(effects);
+    return effects.some(({ type }) => type === 'start-instance');
   }
 
   setTriggers(bucket: string, triggers: TriggersByBucket[string]): void {
@@ -230,7 +232,6 @@ export class Driver {
       this.schedule(this.scheduler.handle({ type: 'demand', pool: pool.name, offers }, this.now()));
       pool.tickets.backlog = this.scheduler.backlogOf(pool.name);
     }
-    this.#tellBegun();
     this.#flushLogs();
   }
 
@@ -250,7 +251,6 @@ export class Driver {
         this.apply({ ...record, type: 'attempt-started', slot, instance: running.instance.id });
         const session = this.sessions.sessionByNo(record.sessionNo);
         const invocation = session === undefined ? undefined : findInvocation(session, record.id);
-        if (session?.attempts === 1) this.#begun.push(session);
         const counts = invocation !== undefined && invocation.fence === record.fence && invocation.place === 'running';
         this.schedule(
           this.scheduler.handle({ type: 'claimed', invocation: counts ? invocation : undefined, slot }, this.now()),
@@ -271,6 +271,7 @@ export class Driver {
             : withUserStack(JSON.parse(record.error) as ErrorData, this.boot.folder);
         this.apply({ ...record, type: 'attempt-ended', error });
         this.schedule(this.scheduler.handle({ type: 'attempt-over', slot }, this.now()));
+        this.questions.instanceFree(this.now());
         this.bytes.noLongerRead(record.sessionNo);
         return;
       }
@@ -303,14 +304,14 @@ export class Driver {
 
   /** A session that the server gave to an instance itself. */
   #laneSession(slot: number, record: EventRecord & { type: 'lane' }): void {
-    const { ticket, queue } = record;
+    const { ticket, priority, queue } = record;
     if (this.isKnownRun(ticket.session, ticket.run)) return;
     this.apply({
       type: 'session-started',
       id: ticket.session,
       run: ticket.run,
       durable: false,
-      priority: ticket.priority,
+      priority,
       deadlineMs: ticket.deadlineMs,
       tables: this.#tables,
       entries: [{ function: ticket.function, inputs: ticket.inputs }],
@@ -346,7 +347,7 @@ export class Driver {
     this.bytes.sweep(owner, this.sessions.sessions());
     for (const attempt of attempts) this.bytes.noLongerRead(attempt.sessionNo);
     this.schedule(this.scheduler.handle({ type: 'instance-gone', slot: running.slot, error }, this.now()));
-    this.validations.instanceGone(running.slot, error, attempts.length > 0, this.now());
+    this.questions.instanceGone(running.slot, error, attempts.length > 0, this.now());
     this.deadlines.arm();
   }
 
@@ -378,6 +379,12 @@ export class Driver {
         case 'copy-object':
         case 'persist':
           this.#sendOut(effect);
+          break;
+        case 'evaluate':
+          this.evaluations.askOfSession(effect, (result) => {
+            const { session, bucket, trigger, plan } = effect;
+            this.apply({ type: 'evaluated', session, bucket, trigger, id: plan.id, result });
+          });
           break;
         case 'close-copy':
           this.ports.send({
@@ -425,8 +432,7 @@ export class Driver {
 
   /** @param slot of the instance that holds it, -1 if it was queued. */
   #withdraw(invocation: Invocation, slot: number): void {
-    // An instance may have put what it holds into a slot; of what waits here the scheduler knows.
-    if (slot >= 0 || this.scheduler.isOnOffer(invocation)) this.#offers.withdraw(invocation);
+    this.#offers.withdraw(invocation);
     if (slot >= 0) {
       this.deadlines.abort(slot, speakerOf(invocation, invocation.fence), OVERTAKEN);
     } else {
@@ -528,14 +534,6 @@ export class Driver {
       message,
       instance: running.instance.id,
     });
-  }
-
-  /** The server gives more when it knows. Of those that are over it knows by their end. */
-  #tellBegun(): void {
-    if (this.#begun.length === 0) return;
-    const sessions = this.#begun.filter(({ state }) => state === 'running').map(({ id }) => id);
-    this.#begun = [];
-    if (sessions.length > 0) this.ports.send({ type: 'sessions-begun', sessions });
   }
 
   #flushLogs(): void {

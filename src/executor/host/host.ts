@@ -2,7 +2,7 @@
 //
 // Owns: requests of the server and their answers, announcing that the app is loaded.
 // Does not own: what comes of them (driver), objects that handlers ask for (ObjectRequests), values to check
-// (Validations).
+// and what user code is asked otherwise (Questions, Evaluations).
 
 import { type ErrorData, nearMiss, PlatformError, toErrorData } from '../../base/index.ts';
 import type { StoredObject } from '../../bucket/index.ts';
@@ -117,6 +117,9 @@ export class Host {
       case 'validate':
         this.#validate(message, blobs[0] ?? EMPTY);
         break;
+      case 'evaluate':
+        this.#evaluate(message, blobs);
+        break;
       case 'triggers-set':
         this.#driver.setTriggers(message.bucket, message.triggers);
         break;
@@ -160,6 +163,13 @@ export class Host {
     const entries: { function: number; inputs: StoredObject[] }[] = [];
     let blob = 0;
     let refusal: ErrorData | undefined;
+    if (message.run === 1 && this.#driver.scheduler.waitingEntries >= this.#boot.limits.queueMax) {
+      refusal = {
+        code: 'E_QUEUE_FULL',
+        message: `${this.#driver.scheduler.waitingEntries} invocations of app ${this.#boot.app} wait already`,
+        retryAfterMs: 1_000,
+      };
+    }
     const stored: StoredObject[] = [];
     const store = (header: ObjectHeader): StoredObject => {
       const object = this.#objectOf(header, blobs[blob++] ?? EMPTY, message.session);
@@ -175,7 +185,7 @@ export class Host {
       }
       objects = (message.objects ?? []).map(store);
     } catch (error) {
-      refusal = toErrorData(error);
+      refusal ??= toErrorData(error);
     }
     if (refusal !== undefined) {
       for (const object of stored) this.#driver.bytes.discard(object);
@@ -224,12 +234,28 @@ export class Host {
     const { requestId, target } = message;
     const pool = 'function' in target ? this.#driver.tables.functionByName.get(target.function)?.pool : undefined;
     const question = {
+      type: 'validate' as const,
       ...('function' in target ? { function: target.function } : { bucket: target.bucket }),
       contentType: message.payload.contentType,
       bytes: Uint8Array.from(bytes),
     };
-    this.#driver.validations.ask(requestId, question, pool, this.#driver.now());
+    const whose = 'function' in target ? `function ${target.function}` : `bucket ${target.bucket}`;
+    this.#driver.questions.ask(question, pool, this.#driver.now(), ({ error, noAnswer }) => {
+      if (error === undefined) this.#reply({ type: 'reply', requestId });
+      else {
+        const told = noAnswer === undefined ? '' : `the validator of ${whose} gave no answer: `;
+        this.#reply({ type: 'reply', requestId, error: { ...error, message: `${told}${error.message}` } });
+      }
+    });
     this.#driver.bytes.freeBlob(bytes);
+  }
+
+  #evaluate(message: ServerToHost & { type: 'evaluate' }, blobs: readonly Uint8Array[]): void {
+    const values = blobs.map((bytes) => Uint8Array.from(bytes));
+    for (const bytes of blobs) this.#driver.bytes.freeBlob(bytes);
+    this.#driver.evaluations.ask(message.evaluation, values, (result) =>
+      this.#reply({ type: 'reply', requestId: message.requestId, evaluation: result }),
+    );
   }
 
   #sendObject(message: ServerToHost & { type: 'object-get' }): void {
@@ -284,7 +310,7 @@ export class Host {
           this.#driver.scheduler.handle({ type: 'instance-ready', slot: running.slot }, this.#driver.now()),
         );
         if (!this.#announced) this.#announce(running.instance.pool);
-        this.#driver.validations.instanceReady(this.#driver.now());
+        this.#driver.questions.instanceReady(this.#driver.now());
         break;
       case 'load-failed':
         if (!this.#announced) {
@@ -296,7 +322,10 @@ export class Host {
         this.#objectRequests.get(running, message);
         break;
       case 'validated':
-        this.#driver.validations.answered(message.requestId, message.error);
+        this.#driver.questions.answered(message.requestId, { error: message.error });
+        break;
+      case 'evaluated':
+        this.#driver.questions.answered(message.requestId, { result: message.result });
         break;
       case 'logs':
         for (const entry of message.entries) this.#driver.log(entry);

@@ -53,6 +53,8 @@ export interface RunningInstance {
   readonly reader: EventRingReader;
   readonly actual: Actual[];
   ready: boolean;
+  /** It was told to end when what it runs has ended. */
+  retiring: boolean;
   /** Its ring is read up to here for now. */
   readTo: number;
   /** Records that were taken from its ring. */
@@ -215,6 +217,7 @@ export class Instances {
       reader: new EventRingReader(ring),
       actual: [],
       ready: false,
+      retiring: false,
       readTo: 0,
       recordsRead: 0,
       endedFor: undefined,
@@ -236,6 +239,7 @@ export class Instances {
   dismiss(slot: number): void {
     const running = this.#running[slot];
     if (running === undefined) return;
+    running.retiring = true;
     this.pool(running.instance.pool).memberBytes[slot] = 0;
     running.thread.post({ type: 'retire' } satisfies HostToInstance);
   }

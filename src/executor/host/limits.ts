@@ -20,7 +20,7 @@ export const PREWARMED_INSTANCES = 2;
 export const WAKE_WORTH_MS = 0.05;
 /** Weight of the newest sample in the estimate of a body's time. */
 export const BODY_WEIGHT = 0.1;
-/** An instance that runs nothing else has so long to answer for a validator; then it is replaced. */
-export const VALIDATE_MS_MAX = 5_000;
-/** A value whose instance ended this often, through the fault of whatever ran there, is refused. */
-export const VALIDATE_TRIES_MAX = 4;
+/** An instance that runs nothing else has so long to answer for a validator or a trigger class; then it is replaced. */
+export const ANSWER_MS_MAX = 5_000;
+/** A question whose instance ended this often, through the fault of whatever ran there, is not asked again. */
+export const ASK_TRIES_MAX = 4;

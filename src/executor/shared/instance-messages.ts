@@ -3,7 +3,7 @@
 
 import type { ErrorData } from '../../base/index.ts';
 import type { SlabMemory, StoredObject, TriggersByBucket } from '../../bucket/index.ts';
-import type { LogEntry, Manifest } from '../../protocol/index.ts';
+import type { Evaluation, EvaluationResult, LogEntry, Manifest } from '../../protocol/index.ts';
 
 export interface PoolBoot {
   readonly tickets: SharedArrayBuffer;
@@ -65,6 +65,13 @@ export type HostToInstance =
       readonly contentType: string;
       readonly bytes: Uint8Array;
     }
+  /** Asks a trigger class. `values` of the objects among the events, in their order. */
+  | {
+      readonly type: 'evaluate';
+      readonly requestId: number;
+      readonly evaluation: Evaluation;
+      readonly values: readonly Uint8Array[];
+    }
   | { readonly type: 'lane-base'; readonly base: number }
   | { readonly type: 'retire' };
 
@@ -79,6 +86,7 @@ export type InstanceToHost =
       readonly name: string;
     }
   | { readonly type: 'validated'; readonly requestId: number; readonly error?: ErrorData }
+  | { readonly type: 'evaluated'; readonly requestId: number; readonly result: EvaluationResult }
   | { readonly type: 'logs'; readonly entries: readonly Omit<LogEntry, 'app' | 'version'>[] }
   | { readonly type: 'lane-base' }
   | { readonly type: 'retired' };

@@ -113,7 +113,7 @@ test('a trigger that the new version lacks drains under the old one, and fires i
   triggers.take({ app: 'a', version: 'v1', object: objectOf('s', 'two'), durable: false }, now(0), effects);
   triggers.take({ app: 'a', version: 'v2', object: objectOf('n', 'three'), durable: false }, now(0), effects);
   triggers.checkInvariants();
-  triggers.versionUnused('a', 'v1', effects);
+  triggers.versionUnused('a', 'v1', now(0), effects);
   const fired = effects.filter((effect) => effect.type === 'fire');
   assert.deepEqual(firings(effects), [
     ['s/two', 'n/three'],

@@ -10,9 +10,11 @@
 //      of its own version's sessions only, and goes when it holds nothing and that version has no session.
 
 import { assert, type ErrorData, toErrorData } from '../../base/index.ts';
-import type { BucketSpec, TriggerSpec } from '../../protocol/index.ts';
+import type { BucketSpec, EvaluationResult, TriggerSpec } from '../../protocol/index.ts';
 import {
+  CustomMachine,
   createTrigger,
+  type EvaluationPlan,
   type Firing,
   type Now,
   restoreTrigger,
@@ -50,6 +52,26 @@ export type BucketTriggersEffect =
       readonly placement: Placement;
       readonly index: string;
       readonly objects: readonly HeldObject[];
+      /** Some of the trigger's functions; undefined: all. */
+      readonly run: readonly string[] | undefined;
+    }
+  /** A custom trigger's class is to be asked; `evaluated` follows. `objects`: those of the plan. */
+  | {
+      readonly type: 'evaluate';
+      readonly placement: Placement;
+      /** Who asks: another one after a move. */
+      readonly machine: CustomMachine;
+      readonly plan: EvaluationPlan;
+      readonly objects: ReadonlyMap<string, HeldObject>;
+    }
+  /** A class has decided: its new state belongs on disk, for it has seen what is durable. */
+  | { readonly type: 'decided'; readonly placement: Placement }
+  /** A class fails with something again and again; without an object it is the class itself, until it is replaced. */
+  | {
+      readonly type: 'gave-up';
+      readonly placement: Placement;
+      readonly error: ErrorData;
+      readonly object: HeldObject | undefined;
     }
   /** `atMs` undefined: none pends any more. */
   | { readonly type: 'set-timer'; readonly placement: Placement; readonly atMs: number | undefined }
@@ -68,6 +90,8 @@ interface State {
   machine: TriggerMachine;
   readonly held: Map<string, HeldObject>;
   timerMs: number | undefined;
+  /** It has taken something durable, so its state is kept on disk. */
+  durable: boolean;
 }
 
 interface AppState {
@@ -107,16 +131,22 @@ export class BucketTriggers {
         one.timerMs = undefined;
         one.placement = { ...one.placement, version, spec: next.spec };
         effects.push({ type: 'placed', placement: one.placement, objects: [...one.held.values()] });
-        this.#apply(state, one, one.machine.onTimer(now), effects);
+        this.#apply(state, one, one.machine.onTimer(now), now, effects);
         continue;
       }
       this.#drain(state, one, effects);
     }
     for (const [path, { bucket, trigger, spec }] of wanted) {
       const placement = { app, version, bucket, trigger, spec, draining: false, path };
-      const one: State = { placement, machine: createTrigger(spec, now), held: new Map(), timerMs: undefined };
+      const one: State = {
+        placement,
+        machine: createTrigger(spec, now),
+        held: new Map(),
+        timerMs: undefined,
+        durable: false,
+      };
       state.states.push(one);
-      this.#apply(state, one, [], effects);
+      this.#apply(state, one, [], now, effects);
     }
   }
 
@@ -178,7 +208,7 @@ export class BucketTriggers {
         const firings = one.machine.onObject({ key: held.key, name, group, session }, now);
         takers++;
         this.#hold(state, one, held, effects);
-        this.#apply(state, one, firings, effects);
+        this.#apply(state, one, firings, now, effects);
       } catch (error) {
         // A machine that throws has changed nothing; when another trigger took the object it counts as taken.
         if ((error as { code?: unknown }).code === undefined) throw error;
@@ -200,7 +230,7 @@ export class BucketTriggers {
     for (const one of state?.states ?? []) {
       if (state === undefined || one.placement.spec.kind !== 'dynamicGroup') continue;
       if (!listens(one.placement, bucket, version)) continue;
-      this.#apply(state, one, one.machine.onClose(now), effects);
+      this.#apply(state, one, one.machine.onClose(now), now, effects);
     }
   }
 
@@ -209,7 +239,7 @@ export class BucketTriggers {
     const one = state?.states.find((candidate) => candidate.placement === placement);
     if (state === undefined || one === undefined) return;
     one.timerMs = undefined;
-    this.#apply(state, one, one.machine.onTimer(now), effects);
+    this.#apply(state, one, one.machine.onTimer(now), now, effects);
   }
 
   /** None of its objects can come again. */
@@ -220,13 +250,14 @@ export class BucketTriggers {
   }
 
   /** No session of this version is live: what drains and could only be filled by one fires its rest. */
-  versionUnused(app: string, version: string, effects: BucketTriggersEffect[]): void {
+  versionUnused(app: string, version: string, now: Now, effects: BucketTriggersEffect[]): void {
     const state = this.#apps.get(app);
     for (const one of [...(state?.states ?? [])]) {
       if (state === undefined || !one.placement.draining || one.placement.version !== version) continue;
       if (one.held.size > 0 && one.machine.nextTimerMs() !== undefined) continue;
+      if (one.machine instanceof CustomMachine && one.machine.isBusy) continue;
       const rest = { index: 'rest', objects: [...one.held.keys()] };
-      this.#apply(state, one, rest.objects.length === 0 ? [] : [rest], effects);
+      this.#apply(state, one, rest.objects.length === 0 ? [] : [rest], now, effects);
       this.#removeState(state, one, effects);
     }
   }
@@ -239,14 +270,52 @@ export class BucketTriggers {
     const { name, group, session } = held.object.header;
     const firings = one.machine.onObject({ key: held.key, name, group, session }, now);
     one.held.set(held.key, held);
+    one.durable = true;
     state.heldBytes += held.object.bytes.length;
-    this.#apply(state, one, firings, effects);
+    // A class is asked when everything is back.
+    if (!(one.machine instanceof CustomMachine)) this.#apply(state, one, firings, now, effects);
   }
 
   /** After a restart, before `restoreHeld`: the state of a machine that cannot be rebuilt from what it holds. */
   restoreSnapshot(placement: Omit<Placement, 'path'>, snapshot: unknown, now: Now): void {
     const one = this.#stateFor(this.#appOf(placement.app), placement, now);
     one.machine = restoreTrigger(one.placement.spec, snapshot, now);
+    one.durable = true;
+  }
+
+  /** After a restart, when everything that was held is back: classes are asked about what they have not decided. */
+  restored(now: Now, effects: BucketTriggersEffect[]): void {
+    for (const state of this.#apps.values()) {
+      for (const one of state.states) {
+        if (!(one.machine instanceof CustomMachine)) continue;
+        one.machine.keepOnly((key) => one.held.has(key));
+        this.#apply(state, one, [], now, effects);
+      }
+    }
+  }
+
+  /** What became of the question `id` of a custom trigger's machine. Of a trigger that was moved or removed meanwhile: nothing. */
+  evaluated(
+    app: string,
+    machine: CustomMachine,
+    id: number,
+    result: EvaluationResult,
+    now: Now,
+    effects: BucketTriggersEffect[],
+  ): void {
+    const state = this.#apps.get(app);
+    const one = state?.states.find((candidate) => candidate.machine === machine);
+    if (state === undefined || one === undefined) return;
+    const { placement } = one;
+    const { firings, gaveUp } = machine.answered(id, result);
+    if (gaveUp !== undefined) {
+      const object = gaveUp.key === undefined ? undefined : one.held.get(gaveUp.key);
+      effects.push({ type: 'gave-up', placement, error: gaveUp.error, object });
+    }
+    if (one.durable && (result.evaluated !== undefined || gaveUp !== undefined)) {
+      effects.push({ type: 'decided', placement });
+    }
+    this.#apply(state, one, firings, now, effects);
   }
 
   /** After a restart: an object that a session, still live, gave and that was taken. */
@@ -254,6 +323,11 @@ export class BucketTriggers {
     const { taken } = this.#appOf(app);
     const marks = taken.get(session) ?? new Set();
     taken.set(session, marks.add(`${bucket}\u0000${name}`));
+  }
+
+  /** Whether this machine still decides for a trigger. */
+  has(app: string, machine: CustomMachine): boolean {
+    return this.#apps.get(app)?.states.some((one) => one.machine === machine) === true;
   }
 
   snapshotOf(placement: Placement, now: Now): unknown {
@@ -282,10 +356,11 @@ export class BucketTriggers {
   #hold(state: AppState, one: State, held: HeldObject, effects: BucketTriggersEffect[]): void {
     one.held.set(held.key, held);
     state.heldBytes += held.object.bytes.length;
+    if (held.durable) one.durable = true;
     effects.push({ type: 'held', placement: one.placement, held });
   }
 
-  #apply(state: AppState, one: State, firings: readonly Firing[], effects: BucketTriggersEffect[]): void {
+  #apply(state: AppState, one: State, firings: readonly Firing[], now: Now, effects: BucketTriggersEffect[]): void {
     for (const firing of firings) {
       const objects: HeldObject[] = [];
       for (const key of firing.objects) {
@@ -295,7 +370,7 @@ export class BucketTriggers {
         state.heldBytes -= held.object.bytes.length;
         objects.push(held);
       }
-      effects.push({ type: 'fire', placement: one.placement, index: firing.index, objects });
+      effects.push({ type: 'fire', placement: one.placement, index: firing.index, objects, run: firing.run });
     }
     // A machine may drop objects without firing them (a redundant's losers): so do we.
     if (one.held.size > one.machine.held) {
@@ -309,11 +384,28 @@ export class BucketTriggers {
       }
       effects.push({ type: 'dropped', placement: one.placement, objects });
     }
+    this.#ask(one, now, effects);
     const timerMs = one.machine.nextTimerMs();
     if (timerMs !== one.timerMs) {
       one.timerMs = timerMs;
       effects.push({ type: 'set-timer', placement: one.placement, atMs: timerMs });
     }
+  }
+
+  /** The class of a custom trigger is asked about what has come, unless its last answer is still awaited. */
+  #ask(one: State, now: Now, effects: BucketTriggersEffect[]): void {
+    const { machine, placement } = one;
+    if (!(machine instanceof CustomMachine)) return;
+    const plan = machine.begin(now);
+    if (plan === undefined) return;
+    const objects = new Map<string, HeldObject>();
+    for (const { key } of plan.events) {
+      if (key === undefined) continue;
+      const held = one.held.get(key);
+      assert(held !== undefined, 'what a class is asked about is held (BT2)');
+      objects.set(key, held);
+    }
+    effects.push({ type: 'evaluate', placement, machine, plan, objects });
   }
 
   #drain(state: AppState, one: State, effects: BucketTriggersEffect[]): void {
@@ -348,7 +440,13 @@ export class BucketTriggers {
     );
     if (draining !== undefined) return draining;
     const placement = { ...wanted, draining: true, path };
-    const one: State = { placement, machine: createTrigger(wanted.spec, now), held: new Map(), timerMs: undefined };
+    const one: State = {
+      placement,
+      machine: createTrigger(wanted.spec, now),
+      held: new Map(),
+      timerMs: undefined,
+      durable: false,
+    };
     state.states.push(one);
     return one;
   }

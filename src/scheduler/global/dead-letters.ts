@@ -35,6 +35,19 @@ export interface Letter {
   readonly entries: readonly SessionEntry[];
 }
 
+/** What a bucket-scoped trigger could not do. */
+export interface TriggerLetter {
+  readonly id: string;
+  readonly app: string;
+  readonly version: string;
+  /** Whose object it was; '' when it is about no object. */
+  readonly session: string;
+  /** `<bucket>/<trigger>` */
+  readonly path: string;
+  readonly error: ErrorData;
+  readonly atMs: number;
+}
+
 interface LetterHeader {
   readonly id: string;
   readonly app: string;
@@ -123,6 +136,30 @@ export class DeadLetters {
     }
     changes.push(...this.#makeRoom(spec.app, dropped));
     return changes;
+  }
+
+  /** A trigger gave up an object, or (`object` undefined) stands still: nothing that an invocation could repeat. */
+  changesOfTrigger(letter: TriggerLetter): RecordChange[] {
+    const { id, app, version, session, path, error, atMs } = letter;
+    const header: LetterHeader = {
+      id,
+      app,
+      version,
+      function: '',
+      session,
+      invocation: '',
+      firing: path,
+      error,
+      atMs,
+      attempts: [],
+      attemptCount: 0,
+      retries: 0,
+      entries: [],
+      inputsKept: false,
+    };
+    this.#unindex(app, id);
+    this.#index(app, id, 0);
+    return [{ put: keys.letter(app, id), header }, ...this.#makeRoom(app, 0)];
   }
 
   /** The write that takes these changes to the disk; who looks at letters waits for it. */

@@ -5,10 +5,12 @@
 //
 // CO3. Objects that a firing takes and the start of its session go to disk in one transaction.
 
-import { type MonotonicMs, PlatformError } from '../../base/index.ts';
+import { type ErrorData, type MonotonicMs, PlatformError } from '../../base/index.ts';
 import type { CancelTimer } from '../../platform/index.ts';
-import { functionsOf } from '../../trigger/index.ts';
-import { BucketTriggers, type BucketTriggersEffect, type Placement } from './bucket-triggers.ts';
+import type { EvaluationResult } from '../../protocol/index.ts';
+import { type CustomMachine, functionsOf } from '../../trigger/index.ts';
+import { BucketEvaluations } from './bucket-evaluations.ts';
+import { BucketTriggers, type BucketTriggersEffect, type HeldObject, type Placement } from './bucket-triggers.ts';
 import type { Coordinator } from './coordinator.ts';
 import { CAUSES_MAX } from './limits.ts';
 import type { RecordChange } from './record-store.ts';
@@ -20,11 +22,15 @@ export class Firings {
   readonly triggers = new BucketTriggers();
   readonly #coordinator: Coordinator;
   readonly #writes: SessionWrites;
+  readonly evaluations: BucketEvaluations;
   readonly #timers = new Map<Placement, CancelTimer>();
 
   constructor(coordinator: Coordinator, writes: SessionWrites) {
     this.#coordinator = coordinator;
     this.#writes = writes;
+    this.evaluations = new BucketEvaluations(coordinator, ({ placement, machine, plan }, result) =>
+      this.#evaluated(placement, machine, plan.id, result),
+    );
   }
 
   /**
@@ -89,8 +95,18 @@ export class Firings {
   /** No session of this version runs, and it is not the current one: what drains under it fires its rest. */
   versionUnused(app: string, version: string): void {
     const effects: BucketTriggersEffect[] = [];
-    this.triggers.versionUnused(app, version, effects);
+    this.triggers.versionUnused(app, version, this.#coordinator.now(), effects);
     this.#writes.supervise(this.fire(effects), 'a drained trigger');
+  }
+
+  /** A class has decided, or could not. */
+  #evaluated(placement: Placement, machine: CustomMachine, id: number, result: EvaluationResult): void {
+    const { app, version } = placement;
+    const effects: BucketTriggersEffect[] = [];
+    this.triggers.evaluated(app, machine, id, result, this.#coordinator.now(), effects);
+    this.#writes.supervise(this.fire(effects), 'a firing');
+    // What drained may have been all that its version was kept for.
+    this.#coordinator.releaseIfUnused(app, version);
   }
 
   /** Timers stand still from now on. */
@@ -106,6 +122,8 @@ export class Firings {
   fire(effects: readonly BucketTriggersEffect[], changes: RecordChange[] = []): Promise<void> | undefined {
     const starts: Session[] = [];
     const touched = new Set<Placement>();
+    const decided = new Set<Placement>();
+    let lettersChanged = false;
     for (const effect of effects) {
       const { placement } = effect;
       const { app, bucket, trigger } = placement;
@@ -118,6 +136,9 @@ export class Firings {
           break;
         case 'placed':
           for (const held of effect.objects) if (held.durable) changes.push(heldChange(placement, held));
+          // What drains leaves the place of its snapshot to the trigger that follows it.
+          if (placement.draining && hasSnapshot(placement))
+            changes.push({ delete: keys.snapshot(app, bucket, trigger) });
           break;
         case 'dropped':
           for (const held of effect.objects) {
@@ -126,7 +147,7 @@ export class Firings {
           touched.add(placement);
           break;
         case 'fire': {
-          const session = this.#firingSession(placement, effect.index, effect.objects);
+          const session = this.#firingSession(placement, effect.index, effect.objects, effect.run);
           if (session.spec.durable) {
             for (const held of effect.objects) changes.push({ delete: keys.held(app, bucket, trigger, held.seq) });
             changes.push(sessionChange(session));
@@ -135,21 +156,37 @@ export class Firings {
           starts.push(session);
           break;
         }
+        case 'evaluate':
+          this.evaluations.ask(effect);
+          break;
+        case 'decided':
+          decided.add(placement);
+          break;
+        case 'gave-up':
+          changes.push(...this.#letterOf(placement, effect.error, effect.object));
+          lettersChanged = true;
+          break;
         case 'set-timer':
           this.#setTriggerTimer(placement, effect.atMs);
           break;
         case 'removed':
-          if (hasSnapshot(placement)) changes.push({ delete: keys.snapshot(app, bucket, trigger) });
+          if (hasSnapshot(placement) && !placement.draining) {
+            changes.push({ delete: keys.snapshot(app, bucket, trigger) });
+          }
+          this.evaluations.forget(app, ({ machine }) => !this.triggers.has(app, machine));
           break;
       }
     }
-    for (const placement of touched) {
-      if (changes.length === 0 || !hasSnapshot(placement) || placement.draining) continue;
+    for (const placement of new Set([...touched, ...decided])) {
+      if (!hasSnapshot(placement) || placement.draining) continue;
+      // A class's state changes with its decisions only.
+      if (!decided.has(placement) && (changes.length === 0 || placement.spec.kind === 'custom')) continue;
       const snapshot = this.triggers.snapshotOf(placement, this.#coordinator.now());
       if (snapshot === undefined) continue;
       changes.push({ put: keys.snapshot(placement.app, placement.bucket, placement.trigger), header: snapshot });
     }
     const written = changes.length === 0 ? undefined : this.#coordinator.ports.records.write(changes);
+    if (lettersChanged && written !== undefined) this.#coordinator.letters.follow(written);
     for (const session of starts) {
       this.#coordinator.counters.firings++;
       if (session.spec.durable && written !== undefined) this.#writes.remember(session.id, written);
@@ -161,7 +198,8 @@ export class Firings {
   #firingSession(
     placement: Placement,
     index: string,
-    objects: readonly { readonly object: StoredObject; readonly durable: boolean; readonly seq: number }[],
+    objects: readonly HeldObject[],
+    run: readonly string[] | undefined,
   ): Session {
     const { app, version, bucket, trigger, spec, path } = placement;
     const causes = new Set<string>();
@@ -174,7 +212,9 @@ export class Firings {
     return this.#coordinator.create({
       app,
       version,
-      entries: functionsOf(spec).map((name) => ({ function: name, inputs })),
+      entries: functionsOf(spec)
+        .filter((name) => run?.includes(name) !== false)
+        .map((name) => ({ function: name, inputs })),
       durable,
       detached: true,
       priority: 0,
@@ -183,6 +223,27 @@ export class Firings {
       ...(causes.size > CAUSES_MAX ? { causesCount: causes.size } : {}),
       firing: `${path}/${index}`,
       ...(consumes.length > 0 ? { consumes } : {}),
+    });
+  }
+
+  #letterOf(
+    { app, version, bucket, trigger, path }: Placement,
+    error: ErrorData,
+    held: HeldObject | undefined,
+  ): RecordChange[] {
+    const header = held?.object.header;
+    const what = header === undefined ? '' : ` object ${header.name} of`;
+    return this.#coordinator.letters.changesOfTrigger({
+      id:
+        held === undefined
+          ? `${app}.${version}.${bucket}.${trigger}`
+          : `${held.object.header.session}.${trigger}.${held.seq}`,
+      app,
+      version,
+      session: header?.session ?? '',
+      path,
+      error: { ...error, message: `trigger ${trigger} gave up${what} bucket ${bucket}: ${error.message}` },
+      atMs: this.#coordinator.ports.clock.epochMs(),
     });
   }
 
@@ -202,7 +263,8 @@ export class Firings {
 
 /** Kinds whose state is more than the objects that they hold. */
 function hasSnapshot(placement: Placement): boolean {
-  return placement.spec.kind === 'redundant' || placement.spec.kind === 'dynamicGroup';
+  const { kind } = placement.spec;
+  return kind === 'redundant' || kind === 'dynamicGroup' || kind === 'custom';
 }
 
 function heldChange(placement: Placement, held: { seq: number; object: StoredObject }): RecordChange {

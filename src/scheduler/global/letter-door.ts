@@ -49,6 +49,10 @@ export class LetterDoor {
     const { letters, table, writes, archive } = this.#coordinator;
     const letter = await letters.read(id);
     const { header } = letter;
+    if (header.invocation === '' && header.firing !== null) {
+      const detail = `Dead letter '${id}' is about no invocation but trigger ${header.firing}: mend its class, deploy it, and send the object again.`;
+      throw new PlatformError('E_OBJECT_GONE', detail);
+    }
     const old = header.inputsKept || header.invocation !== '' ? undefined : await archive.load(header.session);
     // From here until the retry is accepted nothing is awaited.
     letters.assertThere(id);

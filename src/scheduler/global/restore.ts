@@ -113,5 +113,6 @@ async function restoreTriggers(
     const placement = { app, version, bucket, trigger, spec, draining };
     coordinator.triggers.restoreHeld(placement, one, coordinator.now(), effects);
   }
+  coordinator.triggers.restored(coordinator.now(), effects);
   return changes;
 }

@@ -20,6 +20,7 @@ import { loserBegan } from './losers.ts';
 import { beginAttempt, enqueue, findSpeaker, leaveAttempt, type MachineState } from './machine-state.ts';
 import type { Invocation } from './session.ts';
 import { noteFailure, releaseWhenIdle, settle } from './session-end.ts';
+import { sourceStarted } from './session-evaluations.ts';
 
 export function attemptStarted(state: MachineState, event: SessionEvent & { type: 'attempt-started' }): void {
   const invocation = findSpeaker(state, event);
@@ -45,6 +46,7 @@ export function attemptStarted(state: MachineState, event: SessionEvent & { type
   }
   invocation.place = 'running';
   beginAttempt(invocation, event);
+  if (invocation.attempts === 1 && invocation.row.watchedBy.length > 0) sourceStarted(state, invocation);
   // From the attempt's start, not from queuing (interface.md, rerun).
   for (const rule of invocation.row.reruns) {
     state.timers.add(event.atMs + rule.timeoutMs, { kind: 'rerun', invocation, fence: invocation.fence, rule });

@@ -1,8 +1,9 @@
 // What happens to sessions, and what must happen because of it.
 
 import type { ErrorData, Hash64 } from '../../base/index.ts';
-import type { AppTables, StoredObject } from '../../bucket/index.ts';
-import type { StartKind } from '../../protocol/index.ts';
+import type { AppTables, BucketRow, StoredObject, TriggerRow } from '../../bucket/index.ts';
+import type { EvaluationResult, StartKind } from '../../protocol/index.ts';
+import type { EvaluationPlan } from '../../trigger/index.ts';
 import type { Invocation, Session } from './session.ts';
 
 /** A successor that the sender's instance made itself. */
@@ -81,6 +82,15 @@ export type SessionEvent =
       readonly seq: number;
       readonly error: ErrorData | undefined;
     }
+  /** A custom trigger's class has answered the question `id`, or could not. */
+  | {
+      readonly type: 'evaluated';
+      readonly session: Session;
+      readonly bucket: BucketRow;
+      readonly trigger: TriggerRow;
+      readonly id: number;
+      readonly result: EvaluationResult;
+    }
   | { readonly type: 'time-passed' };
 
 export type SessionEffect =
@@ -110,6 +120,14 @@ export type SessionEffect =
   | { readonly type: 'copy-object'; readonly session: Session; readonly seq: number; readonly object: StoredObject }
   /** A close of the bucket's bucket-scoped groups, for their owner. */
   | { readonly type: 'close-copy'; readonly session: Session; readonly seq: number; readonly bucket: number }
+  /** A custom trigger's class is asked; `evaluated` follows. */
+  | {
+      readonly type: 'evaluate';
+      readonly session: Session;
+      readonly bucket: BucketRow;
+      readonly trigger: TriggerRow;
+      readonly plan: EvaluationPlan;
+    }
   | { readonly type: 'persist'; readonly session: Session; readonly seq: number; readonly object: StoredObject }
   | {
       readonly type: 'session-ended';

@@ -5,6 +5,7 @@
 
 import { assert, type ErrorData } from '../../base/index.ts';
 import type { BucketRow, TriggerRow } from '../../bucket/index.ts';
+import { CustomMachine } from '../../trigger/index.ts';
 import { FAILURES_MAX } from './limits.ts';
 import type { MachineState } from './machine-state.ts';
 import { type Invocation, invocationsOf, type Session } from './session.ts';
@@ -13,6 +14,8 @@ import { fireAll } from './session-triggers.ts';
 /** Ends the session if nothing of it can happen any more (SM4). */
 export function settle(state: MachineState, session: Session): void {
   if (session.state !== 'running' || session.live > 0) return;
+  // What a class is still to decide may fire.
+  for (const machine of session.triggers.values()) if (machine instanceof CustomMachine && machine.isBusy) return;
   const before = session.invocationCount;
   for (const [key, machine] of session.triggers) {
     const bucket = session.tables.buckets[Math.floor(key / 0x1_0000)] as BucketRow;
@@ -22,7 +25,7 @@ export function settle(state: MachineState, session: Session): void {
   }
   if (session.invocationCount > before) return;
   if (session.acks.size > 0) return;
-  for (const machine of session.triggers.values()) if (machine.nextTimerMs() !== undefined) return;
+  for (const machine of session.triggers.values()) if (machine.keepsOpen) return;
   const { open } = session;
   if (open !== undefined && !open.closed && state.now.monotonicMs < open.idleSinceMs + open.idleTimeoutMs) return;
   const failed = session.outputs === 0 && session.firstError !== undefined;

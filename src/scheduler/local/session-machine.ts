@@ -23,6 +23,7 @@ import { IDLE_TIMEOUT_MS_DEFAULT } from './limits.ts';
 import { enqueue, findSpeaker, type MachineState, makeInvocation } from './machine-state.ts';
 import { invocationsOf, type Session } from './session.ts';
 import { cancelSession, settle, touch } from './session-end.ts';
+import { evaluated } from './session-evaluations.ts';
 import { acknowledged, objectNamed, objectSent, recordObject, takeObject } from './session-objects.ts';
 import { closeGroup, joinGroup, refuseClosed, timerFired, watchProducers } from './session-triggers.ts';
 import { TimerQueue } from './timer-queue.ts';
@@ -95,6 +96,9 @@ export class SessionMachine {
         break;
       case 'acknowledged':
         acknowledged(this.#state, event.session, event.seq, event.error);
+        break;
+      case 'evaluated':
+        evaluated(this.#state, event);
         break;
       case 'time-passed':
         this.#timePassed();

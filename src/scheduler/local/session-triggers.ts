@@ -16,7 +16,14 @@ import {
   type StoredObject,
   type TriggerRow,
 } from '../../bucket/index.ts';
-import { createTrigger, type Firing, isStateless, scopeOf, type TriggerMachine } from '../../trigger/index.ts';
+import {
+  CustomMachine,
+  createTrigger,
+  type Firing,
+  isStateless,
+  scopeOf,
+  type TriggerMachine,
+} from '../../trigger/index.ts';
 import type { MadeFiring } from './events.ts';
 import { cancelIfLost, cancelLosers } from './losers.ts';
 import { enqueue, expectAck, type MachineState, makeInvocation } from './machine-state.ts';
@@ -206,16 +213,36 @@ export function fireAll(
       held.delete(name);
     }
     trigger.run.forEach((target, run) => {
+      const { name } = session.tables.functions[target] as FunctionRow;
+      if (firing.run?.includes(name) === false) return;
       const id = firingId(bucket.index, trigger.index, firing.index, run);
       fire(state, session, sender, bucket, trigger, firing.index, id, target, inputs);
     });
   }
   if (firings.length > 0) cancelLosers(state, session, bucket, trigger);
+  ask(state, session, bucket, trigger, machine);
   watchTimer(state, session, key, machine);
 }
 
+/** The class of a custom trigger is asked about what has come, unless its last answer is still awaited. */
+function ask(
+  state: MachineState,
+  session: Session,
+  bucket: BucketRow,
+  trigger: TriggerRow,
+  machine: TriggerMachine,
+): void {
+  const plan = machine instanceof CustomMachine ? machine.begin(state.now) : undefined;
+  if (plan !== undefined) state.effects.push({ type: 'evaluate', session, bucket, trigger, plan });
+}
+
 /** Made when it is first needed. */
-function triggerOf(state: MachineState, session: Session, bucket: BucketRow, trigger: TriggerRow): TriggerMachine {
+export function triggerOf(
+  state: MachineState,
+  session: Session,
+  bucket: BucketRow,
+  trigger: TriggerRow,
+): TriggerMachine {
   const key = keyOf(bucket, trigger);
   let machine = session.triggers.get(key);
   if (machine === undefined) {
@@ -234,7 +261,7 @@ function watchTimer(state: MachineState, session: Session, key: number, machine:
   state.timers.add(due, { kind: 'trigger', session, key });
 }
 
-function keyOf(bucket: BucketRow, trigger: TriggerRow): number {
+export function keyOf(bucket: BucketRow, trigger: TriggerRow): number {
   return bucket.index * 0x1_0000 + trigger.index;
 }
 
