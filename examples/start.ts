@@ -21,6 +21,7 @@ const EXAMPLES = [
   'finra-audit',
   'media-review',
   'redundant-inference',
+  'sort',
 ] as const;
 
 interface Options {
@@ -66,6 +67,7 @@ function howTo(url: string, { dataDir }: Options): string {
   antrail invoke risk-query '["user:7", "loc:Harbour"]'
   antrail invoke dynamic-map '[3, 1, 2]'
   antrail invoke finra-audit '{"seed": 1, "trades": 10000, "rules": 40}'
+  antrail invoke sort '{"seed": 1, "records": 100000, "mappers": 8, "partitions": 8}'
   node dist-test/examples/ad-events/feed.js --url ${url}    10,000 events/s for 5 s, checked
 
   curl -d '{"name": "ant"}' -H 'content-type: application/json' ${url}/v1/apps/hello/functions/greet

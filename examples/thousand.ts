@@ -1,15 +1,10 @@
 // `npm run thousand`: a thousand sessions of each example, and what they leave: resident memory of server and app host at
 // every tenth, sessions left open, bytes left in the object stores. Exit code 1 when something is left or a result is wrong.
 
-import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { connect, connectServer } from 'antrail/client';
-import { bundleApp } from '#src/deploy/index.js';
 import { AdStream } from './ad-events/generate.ts';
 import { syntheticPpm } from './resize/image.ts';
-import { ROOT } from './server.ts';
+import { memoryOf, serve } from './served.ts';
 import { bytes, table } from './text.ts';
 import type { WordCounts } from './word-count/app.ts';
 import { textOfMobyDick } from './word-count/moby-dick.ts';
@@ -70,40 +65,12 @@ const RUNS: readonly Run[] = [
   },
 ];
 
-async function residentBytes(pid: number): Promise<number> {
-  const status = await readFile(`/proc/${pid}/status`, 'utf8');
-  return Number(/^VmRSS:\s+(\d+) kB/m.exec(status)?.[1] ?? 0) * 1024;
-}
-
-async function hostOf(server: number): Promise<number> {
-  const children = await readFile(`/proc/${server}/task/${server}/children`, 'utf8');
-  return Number(children.trim().split(' ')[0]);
-}
-
-async function serve(dataDir: string): Promise<{ process: ChildProcess; url: string }> {
-  const child = spawn(
-    process.execPath,
-    [join(ROOT, 'dist/bin/antrail.js'), 'serve', '--data', dataDir, '--port', '0'],
-    {
-      stdio: ['ignore', 'pipe', 'inherit'],
-    },
-  );
-  const line = await new Promise<string>((resolve, reject) => {
-    child.stdout?.once('data', (chunk: Buffer) => resolve(chunk.toString()));
-    child.once('exit', (code) => reject(new Error(`the server ended with ${code}`)));
-  });
-  return { process: child, url: /http:\S+/.exec(line)?.[0] ?? '' };
-}
-
 async function measure(run: Run): Promise<{ row: string[]; problems: string[] }> {
-  const dataDir = await mkdtemp(join(tmpdir(), 'antrail-thousand-'));
-  const { process: child, url } = await serve(dataDir);
+  const served = await serve();
+  const { url, client, server } = served;
   try {
-    const client = connectServer({ url });
-    const { appName, bundle } = await bundleApp(join(ROOT, run.file));
-    await client.deploy(appName, bundle);
-    const server = child.pid ?? 0;
-    const host = await hostOf(server);
+    const appName = await served.deploy(run.file);
+    const host = await served.host();
     const resident: { server: number; host: number }[] = [];
     let begun = 0;
     for (let tenth = 1; tenth <= TENTHS; tenth++) {
@@ -113,7 +80,10 @@ async function measure(run: Run): Promise<{ row: string[]; problems: string[] }>
           while (begun < until) await run.once(url, begun++);
         }),
       );
-      resident.push({ server: await residentBytes(server), host: await residentBytes(host) });
+      resident.push({
+        server: (await memoryOf(server)).residentBytes,
+        host: (await memoryOf(host)).residentBytes,
+      });
     }
     await untilQuiet(url);
     const { sessions } = await client.sessions({ app: appName, state: 'running', limit: 10 });
@@ -143,9 +113,7 @@ async function measure(run: Run): Promise<{ row: string[]; problems: string[] }>
       problems,
     };
   } finally {
-    child.kill('SIGTERM');
-    await new Promise((resolve) => child.once('exit', resolve));
-    await rm(dataDir, { recursive: true, force: true });
+    await served.close();
   }
 }
 

@@ -27,5 +27,6 @@ export {
   sessionIdOf,
 } from './ids.ts';
 export { nearMiss } from './near-miss.ts';
+export { PriorityFifo, type PriorityFifoOptions } from './priority-fifo.ts';
 export { Prng } from './prng.ts';
 export { type Branded, type EpochMs, GIB, KIB, MIB, type MonotonicMs } from './units.ts';

@@ -186,3 +186,18 @@ test('bodies under way together have a limit', async (t) => {
   await new Promise((resolve) => setTimeout(resolve, 20));
   assert.equal((await send(url, 'POST', INVOKE, { body: 'x'.repeat(900) })).status, 200);
 });
+
+test('a start for which there is no room is refused before its body, except a repeat that may have been accepted', async (t) => {
+  const full = { code: 'E_QUEUE_FULL' as const, message: 'full', retryAfterMs: 2_300 };
+  const { url, plane } = await open(t, { refusal: (_app, bytes) => (bytes > 3 ? full : undefined) });
+  const { port } = new URL(url);
+  const socket = connect(Number(port), '127.0.0.1');
+  socket.write(`POST ${INVOKE} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 500000\r\n\r\nabc`);
+  const [said] = (await once(socket, 'data')) as [Buffer];
+  assert.match(said.toString(), /^HTTP\/1\.1 503 .*\r\nretry-after: 3\r\n.*"retryAfterMs":2300/s);
+  socket.destroy();
+  assert.equal(plane.calls.length, 0);
+  const repeat = await send(url, 'POST', INVOKE, { body: 'abcdef', headers: { 'idempotency-key': 'k' } });
+  assert.equal(repeat.status, 200);
+  assert.equal((await send(url, 'POST', INVOKE, { body: 'abc' })).status, 200, 'what fits is taken');
+});

@@ -2,6 +2,7 @@
 //
 // Every method refuses by throwing a PlatformError; the gateway turns it into problem+json.
 
+import type { ErrorData } from '../base/index.ts';
 import type {
   AppBundle,
   AppInfo,
@@ -37,6 +38,11 @@ export interface ControlPlane {
   putTrigger(app: string, bucket: string, trigger: string, spec: TriggerSpec): Promise<{ created: boolean }>;
   deleteTrigger(app: string, bucket: string, trigger: string): Promise<void>;
 
+  /**
+   * Why a start with one entry and an input of this size would be refused now; undefined: it would not. Costs next to
+   * nothing, so that it can be asked before the body is received. Not for starts with an idempotency key or a delay.
+   */
+  refusal(app: string, inputBytes: number): ErrorData | undefined;
   /** Resolves once admitted (and durable, if async without `durability=none`). */
   startSession(request: StartRequest): Promise<StartedSession>;
   putObject(request: PutObjectRequest): Promise<{ session: string; duplicate: boolean }>;

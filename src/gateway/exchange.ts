@@ -95,8 +95,13 @@ export class Exchange {
     return receiveBody(this.req, this.gate.controlPlane.bodyBytesMax, this.gate.room);
   }
 
+  /** Of the body, as its sender says; 0 when it does not. */
+  get announcedBytes(): number {
+    return Number(this.req.headers['content-length'] ?? 0);
+  }
+
   #isTooLong(): boolean {
-    return Number(this.req.headers['content-length'] ?? 0) > this.gate.controlPlane.bodyBytesMax;
+    return this.announcedBytes > this.gate.controlPlane.bodyBytesMax;
   }
 
   json(status: number, value: unknown, headers: readonly string[] = NO_HEADERS): void {

@@ -71,6 +71,10 @@ export const INVOKE_ROUTES: readonly Route[] = [
       const app = exchange.param('app');
       const name = exchange.param('function');
       const key = idempotencyKey(exchange);
+      if (key === undefined && query.delayMs === undefined) {
+        const refusal = exchange.gate.controlPlane.refusal(app, exchange.announcedBytes);
+        if (refusal !== undefined) return exchange.refuse(refusal);
+      }
       const input = await exchange.value();
       const entry = input === undefined ? { function: name } : { function: name, input };
       await start(exchange, app, [entry], query, key, query.tag);

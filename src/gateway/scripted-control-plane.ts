@@ -53,7 +53,8 @@ export function scriptedControlPlane(script: Partial<ControlPlane> = {}): Script
   const calls: Call[] = [];
   const plane: Record<string, unknown> = { ...DEFAULTS, ...script };
   for (const [method, answer] of Object.entries(plane)) {
-    if (typeof answer !== 'function') continue;
+    // Asked before anything else, and changes nothing.
+    if (typeof answer !== 'function' || method === 'refusal') continue;
     plane[method] = (...args: unknown[]) => {
       calls.push({ method, args });
       return answer.apply(plane, args);
@@ -73,6 +74,7 @@ const DEFAULTS: ControlPlane = {
   deleteApp: async () => {},
   putTrigger: async () => ({ created: true }),
   deleteTrigger: async () => {},
+  refusal: () => undefined,
   /** Echoes the first input. */
   startSession: async ({ entries }): Promise<StartedSession> => ({
     session: SESSION,

@@ -24,6 +24,7 @@ import {
   OPEN_IDLE_TIMEOUT_MS,
   OUTPUTS_MAX,
   SESSION_RETENTION_MS,
+  STARTS_UNDER_WAY_MAX,
   unknownApp,
 } from '../scheduler/index.ts';
 import type { Supervisor } from '../supervisor/index.ts';
@@ -60,6 +61,7 @@ export function createControlPlane(parts: ControlPlaneParts): ControlPlane {
     deleteApp: (app) => deployments.delete(app),
     putTrigger: (app, bucket, trigger, spec) => deployments.putTrigger(app, bucket, trigger, spec),
     deleteTrigger: (app, bucket, trigger) => deployments.deleteTrigger(app, bucket, trigger),
+    refusal: (app, inputBytes) => door.refusal(app, inputBytes),
     startSession: (request) => door.startSession(request),
     putObject: (request) => door.putObject(request),
     closeGroup: (session, bucket) => door.closeGroup(session, bucket),
@@ -173,8 +175,16 @@ function limits(settings: Settings): { name: string; value: number | string; uni
     ),
     bytes('inlineBytesMax', settings.inlineBytesMax, 'objects up to this ride inside the message that needs them'),
     count('instancesMax', settings.instancesMax, 'instances of one app host; four per processor'),
-    count('queueMax', settings.queueMax, 'invocations of sessions not yet started that wait in one app host'),
-    count('liveSessionsMax', LIVE_SESSIONS_MAX, 'sessions of one app that have not ended; above it 503 E_QUEUE_FULL'),
+    count(
+      'queueMax',
+      settings.queueMax,
+      'invocations of sessions that have not begun, per app; above it 503 E_QUEUE_FULL',
+    ),
+    count('startsUnderWayMax', STARTS_UNDER_WAY_MAX, 'starts that an app host was given and has not begun'),
+    ...Object.entries(settings.weights).map(([app, weight]) =>
+      count(`weights.${app}`, weight, 'share of what apps compete for; 1 where nothing is said'),
+    ),
+    count('liveSessionsMax', LIVE_SESSIONS_MAX, 'sessions of one app that have not ended, running ones included'),
     count('delayedSessionsMax', DELAYED_SESSIONS_MAX, 'sessions of one app that wait for their delayMs'),
     bytes(
       'liveInputBytesMax',

@@ -23,7 +23,7 @@ import { Supervisor } from '../supervisor/index.ts';
 import { createControlPlane, NODE_NAME } from './control-plane.ts';
 import { Deployments } from './deployments.ts';
 import { LogBook } from './log-book.ts';
-import type { ServerLogEntry, Settings } from './settings.ts';
+import { type ServerLogEntry, type Settings, weightOf } from './settings.ts';
 
 export interface CorePorts {
   readonly clock: Clock;
@@ -91,6 +91,7 @@ export async function startCore(
       random,
       digest,
       records,
+      admission: { queueMax: settings.queueMax, weightOf: (app) => weightOf(settings, app) },
       apps: registry,
       hosts: {
         need: (app, version) => {
@@ -140,7 +141,7 @@ export async function startCore(
   const bootOf = (app: string, version: string): Omit<HostBoot, 'socket' | 'token'> => {
     const one = registry.version(app, version);
     if (one === undefined) throw new PlatformError('E_INTERNAL', `version ${version} of app ${app} is not here`);
-    const { objectBytesMax, instancesMax, queueMax, inlineBytesMax, verifyObjects } = settings;
+    const { objectBytesMax, instancesMax, inlineBytesMax, verifyObjects } = settings;
     return {
       app,
       version,
@@ -149,7 +150,7 @@ export async function startCore(
       main: one.main,
       env: one.env,
       secrets: {},
-      limits: { objectBytesMax, instancesMax, queueMax, inlineBytesMax, verifyObjects },
+      limits: { objectBytesMax, instancesMax, inlineBytesMax, verifyObjects },
     };
   };
 

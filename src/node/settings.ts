@@ -3,6 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { availableParallelism, totalmem } from 'node:os';
 import { GIB, KIB, MIB, nearMiss, PlatformError } from '../base/index.ts';
+import { QUEUE_MAX, WEIGHT_DEFAULT } from '../scheduler/index.ts';
 
 export interface ServerOptions {
   readonly dataDir: string;
@@ -34,10 +35,21 @@ export interface Settings {
   readonly objectBytesMax: number;
   /** Instances of one app host. */
   readonly instancesMax: number;
-  /** Invocations that wait in one app host, of sessions not yet started. */
+  /** Invocations of one app that wait, of sessions that have not begun. */
   readonly queueMax: number;
+  /** By app: its share of what apps compete for. 1 where nothing is said; 2 is twice as much. */
+  readonly weights: Readonly<Record<string, number>>;
   readonly inlineBytesMax: number;
   readonly verifyObjects: boolean;
+}
+
+/** Heavier or lighter by more than a hundred is not a share but a decision to starve somebody. */
+const WEIGHT_MIN = 0.1;
+const WEIGHT_MAX = 10;
+
+/** The app's share of what apps compete for. */
+export function weightOf({ weights }: Settings, app: string): number {
+  return (Object.hasOwn(weights, app) ? weights[app] : undefined) ?? WEIGHT_DEFAULT;
 }
 
 interface Rule {
@@ -58,6 +70,14 @@ const RULES: Readonly<Record<keyof Settings, Rule>> = {
   objectBytesMax: COUNT,
   instancesMax: COUNT,
   queueMax: COUNT,
+  weights: {
+    is: (value) =>
+      typeof value === 'object' &&
+      value !== null &&
+      !Array.isArray(value) &&
+      Object.values(value).every((weight) => Number(weight) >= WEIGHT_MIN && Number(weight) <= WEIGHT_MAX),
+    wants: `an object of apps, each with its weight from ${WEIGHT_MIN} to ${WEIGHT_MAX}`,
+  },
   inlineBytesMax: COUNT,
   verifyObjects: { is: (value) => typeof value === 'boolean', wants: 'true or false' },
 };
@@ -70,7 +90,8 @@ export function resolveSettings(options: ServerOptions): Settings {
     bodyBytesMax: GIB,
     objectBytesMax: Math.min(8 * GIB, Math.max(256 * MIB, Math.floor(totalmem() / 4))),
     instancesMax: Math.max(8, 4 * availableParallelism()),
-    queueMax: 10_000,
+    queueMax: QUEUE_MAX,
+    weights: {},
     inlineBytesMax: 16 * KIB,
     verifyObjects: options.dev === true,
   };

@@ -17,8 +17,7 @@ export const HOST_PROTOCOL_VERSION = 1;
 export type ServerToHost =
   /**
    * Begins a session, or executes it again (`run` > 1) after its host was lost. Names and firing ids of a second run
-   * equal the first's. Entry i is the invocation with hash(session, i). A host whose queue is full may end a first run
-   * with E_QUEUE_FULL and no attempt; a later run it takes.
+   * equal the first's. Entry i is the invocation with hash(session, i).
    */
   | {
       readonly type: 'session-start';
@@ -119,6 +118,8 @@ export type HostToServer =
       readonly busyMs: number;
       readonly payload?: PayloadHeader;
     }
+  /** They were given to the host, and the first attempt of each has begun; not told of those that have ended since. */
+  | { readonly type: 'sessions-begun'; readonly sessions: readonly string[] }
   | { readonly type: 'session-output'; readonly session: string; readonly run: number; readonly object: ObjectHeader }
   /** The last message of a session. `result`: the first entry's return value, when there was no error. */
   | {
@@ -205,7 +206,6 @@ export interface HostBoot {
 export interface HostLimits {
   readonly objectBytesMax: number;
   readonly instancesMax: number;
-  readonly queueMax: number;
   readonly inlineBytesMax: number;
   /** `dev`: verify by checksum that objects do not change after they were sent. */
   readonly verifyObjects: boolean;

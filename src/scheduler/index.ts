@@ -15,7 +15,10 @@ export {
   LOST_RETRIES_MAX,
   OPEN_IDLE_TIMEOUT_MS,
   OUTPUTS_MAX,
+  QUEUE_MAX,
   SESSION_RETENTION_MS,
+  STARTS_UNDER_WAY_MAX,
+  WEIGHT_DEFAULT,
 } from './global/limits.ts';
 export type {
   AppDirectory,

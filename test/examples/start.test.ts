@@ -63,6 +63,7 @@ test('it serves all examples, and ends with 0 at Ctrl-C, even when that arrives 
         'redundant-inference',
         'resize',
         'risk-query',
+        'sort',
         'word-count',
       ],
     );

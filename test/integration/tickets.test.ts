@@ -20,7 +20,7 @@ import(workerData.module).then(({ Bells, Tickets }) => {
     if (slot === undefined) return run(n, generation);
     slot.body.writeUInt32LE(n, 0);
     slot.body.writeUInt32LE(generation, 4);
-    tickets.publish(slot.slot, { function: 0, sessionNo: 1, hi: generation, lo: n }, 8);
+    tickets.publish(slot.slot, { function: 0, sessionNo: 1, hi: generation, lo: n, stepsAhead: 0 }, 8);
     bells.ring(1 - workerData.slot);
   };
   const run = (n, generation) => {
@@ -66,7 +66,7 @@ test('offers that threads race for run exactly once each', async () => {
       }
       slot.body.writeUInt32LE(n, 0);
       slot.body.writeUInt32LE(0, 4);
-      host.publish(slot.slot, { function: 0, sessionNo: 1, hi: 0, lo: n }, 8);
+      host.publish(slot.slot, { function: 0, sessionNo: 1, hi: 0, lo: n, stepsAhead: 0 }, 8);
       if (!hostBells.ring(n % 2)) hostBells.ring(1 - (n % 2));
       n++;
     }

@@ -71,6 +71,7 @@ export function laneTicket(
     inline: true,
     wantsResult: true,
     direct: true,
+    priority: message.priority,
     deadlineMs: message.deadlineInMs === undefined ? 0 : nowMs + message.deadlineInMs,
     queuedAtMs: nowMs,
     inputs,

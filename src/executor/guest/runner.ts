@@ -231,7 +231,7 @@ export class Runner {
       this.#successors.first === undefined &&
       this.#tickets.backlog === 0 &&
       !this.#retiring;
-    writeLane(this.#reporter.ring, ticket, message.priority, !free);
+    writeLane(this.#reporter.ring, ticket, !free);
     this.#reporter.told(now, !free);
     if (!free) {
       this.#reporter.ringNow();

@@ -15,6 +15,7 @@ import {
 import {
   type Bells,
   type InlineFiring,
+  stepsAheadOf,
   TICKET_BYTES,
   type Ticket,
   type Tickets,
@@ -74,7 +75,7 @@ export class Successors {
     if (attempt.firstSendMs === 0) attempt.firstSendMs = nowMs;
     const generous = (this.#tailMs[attempt.ticket.function] ?? 0) > TAIL_MS;
     for (const firing of firings) {
-      const { sessionNo, session, run, fence, tableVersion, deadlineMs } = attempt.ticket;
+      const { sessionNo, session, run, fence, tableVersion, priority, deadlineMs } = attempt.ticket;
       const ticket: Ticket = {
         sessionNo,
         session,
@@ -87,6 +88,7 @@ export class Successors {
         inline: true,
         wantsResult: false,
         direct: false,
+        priority,
         deadlineMs,
         queuedAtMs: nowMs,
         inputs: [object],
@@ -127,7 +129,10 @@ export class Successors {
       this.#handOver(ticket);
       return;
     }
-    const key = { function: ticket.function, sessionNo: ticket.sessionNo, hi: ticket.id.hi, lo: ticket.id.lo };
+    const { function: functionIndex, sessionNo, id } = ticket;
+    const row = this.#options.tables().functions[functionIndex] as FunctionRow;
+    const stepsAhead = stepsAheadOf(ticket.priority + row.priority, true);
+    const key = { function: functionIndex, sessionNo, hi: id.hi, lo: id.lo, stepsAhead };
     const bytesMax = ticketBytesMax(ticket);
     if (bytesMax <= TICKET_BYTES) {
       const writer = new ByteWriter(slot.body);

@@ -22,6 +22,7 @@ import {
   invocationsOf,
   LocalScheduler,
   type SchedulerEffect,
+  type Session,
   type SessionEffect,
   type SessionEvent,
   SessionMachine,
@@ -66,6 +67,8 @@ export class Driver {
   #draining = false;
   #epochOffsetMs = 0;
   readonly #cancelledEarly = new Map<string, ErrorData>();
+  /** Their first attempt has begun, and the server does not know it. */
+  #begun: Session[] = [];
 
   /** @param onMessage gets what an instance says otherwise than through its ring. */
   constructor(
@@ -232,6 +235,7 @@ export class Driver {
       this.schedule(this.scheduler.handle({ type: 'demand', pool: pool.name, offers }, this.now()));
       pool.tickets.backlog = this.scheduler.backlogOf(pool.name);
     }
+    this.#tellBegun();
     this.#flushLogs();
   }
 
@@ -251,6 +255,7 @@ export class Driver {
         this.apply({ ...record, type: 'attempt-started', slot, instance: running.instance.id });
         const session = this.sessions.sessionByNo(record.sessionNo);
         const invocation = session === undefined ? undefined : findInvocation(session, record.id);
+        if (session?.attempts === 1) this.#begun.push(session);
         const counts = invocation !== undefined && invocation.fence === record.fence && invocation.place === 'running';
         this.schedule(
           this.scheduler.handle({ type: 'claimed', invocation: counts ? invocation : undefined, slot }, this.now()),
@@ -304,14 +309,14 @@ export class Driver {
 
   /** A session that the server gave to an instance itself. */
   #laneSession(slot: number, record: EventRecord & { type: 'lane' }): void {
-    const { ticket, priority, queue } = record;
+    const { ticket, queue } = record;
     if (this.isKnownRun(ticket.session, ticket.run)) return;
     this.apply({
       type: 'session-started',
       id: ticket.session,
       run: ticket.run,
       durable: false,
-      priority,
+      priority: ticket.priority,
       deadlineMs: ticket.deadlineMs,
       tables: this.#tables,
       entries: [{ function: ticket.function, inputs: ticket.inputs }],
@@ -432,7 +437,8 @@ export class Driver {
 
   /** @param slot of the instance that holds it, -1 if it was queued. */
   #withdraw(invocation: Invocation, slot: number): void {
-    this.#offers.withdraw(invocation);
+    // An instance may have put what it holds into a slot; of what waits here the scheduler knows.
+    if (slot >= 0 || this.scheduler.isOnOffer(invocation)) this.#offers.withdraw(invocation);
     if (slot >= 0) {
       this.deadlines.abort(slot, speakerOf(invocation, invocation.fence), OVERTAKEN);
     } else {
@@ -534,6 +540,14 @@ export class Driver {
       message,
       instance: running.instance.id,
     });
+  }
+
+  /** The server gives more when it knows. Of those that are over it knows by their end. */
+  #tellBegun(): void {
+    if (this.#begun.length === 0) return;
+    const sessions = this.#begun.filter(({ state }) => state === 'running').map(({ id }) => id);
+    this.#begun = [];
+    if (sessions.length > 0) this.ports.send({ type: 'sessions-begun', sessions });
   }
 
   #flushLogs(): void {

@@ -163,13 +163,6 @@ export class Host {
     const entries: { function: number; inputs: StoredObject[] }[] = [];
     let blob = 0;
     let refusal: ErrorData | undefined;
-    if (message.run === 1 && this.#driver.scheduler.waitingEntries >= this.#boot.limits.queueMax) {
-      refusal = {
-        code: 'E_QUEUE_FULL',
-        message: `${this.#driver.scheduler.waitingEntries} invocations of app ${this.#boot.app} wait already`,
-        retryAfterMs: 1_000,
-      };
-    }
     const stored: StoredObject[] = [];
     const store = (header: ObjectHeader): StoredObject => {
       const object = this.#objectOf(header, blobs[blob++] ?? EMPTY, message.session);
@@ -185,7 +178,7 @@ export class Host {
       }
       objects = (message.objects ?? []).map(store);
     } catch (error) {
-      refusal ??= toErrorData(error);
+      refusal = toErrorData(error);
     }
     if (refusal !== undefined) {
       for (const object of stored) this.#driver.bytes.discard(object);

@@ -7,7 +7,7 @@
 import { type ErrorData, toErrorData } from '../../base/index.ts';
 import { ByteWriter, type Slab, type SlabRef } from '../../bucket/index.ts';
 import type { Invocation } from '../../scheduler/local/index.ts';
-import { TICKET_BYTES, type Ticket, ticketBytesMax, writeTicket } from '../shared/index.ts';
+import { stepsAheadOf, TICKET_BYTES, type Ticket, ticketBytesMax, writeTicket } from '../shared/index.ts';
 import type { Instances, PoolMemory } from './instances.ts';
 import { BODY_WEIGHT, WAKE_WORTH_MS } from './limits.ts';
 
@@ -37,6 +37,7 @@ export class Offers {
 
   /** Puts its ticket into a slot of its pool; the instances are woken at the end of the turn. */
   offer(invocation: Invocation): void {
+    const { session } = invocation;
     const pool = this.#instances.pool(invocation.row.pool);
     const slot = pool.tickets.take();
     if (slot === undefined) {
@@ -44,7 +45,10 @@ export class Offers {
       return;
     }
     const ticket = ticketOf(invocation);
-    const key = { function: ticket.function, sessionNo: ticket.sessionNo, hi: ticket.id.hi, lo: ticket.id.lo };
+    const { function: functionIndex, sessionNo, id } = ticket;
+    const begun = invocation.firing !== undefined || invocation.attempts > 0;
+    const stepsAhead = stepsAheadOf(session.priority + invocation.row.priority, begun);
+    const key = { function: functionIndex, sessionNo, hi: id.hi, lo: id.lo, stepsAhead };
     const bytesMax = ticketBytesMax(ticket);
     if (bytesMax <= TICKET_BYTES) {
       const writer = new ByteWriter(slot.body);
@@ -119,6 +123,7 @@ function ticketOf(invocation: Invocation): Ticket {
     inline: !invocation.hostEvaluates,
     wantsResult: invocation.wantsResult,
     direct: isDirect(invocation),
+    priority: session.priority,
     deadlineMs: session.deadlineMs,
     queuedAtMs: invocation.queuedAtMs,
     inputs: invocation.inputs,

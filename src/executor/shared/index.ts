@@ -26,5 +26,5 @@ export {
   writeStarted,
 } from './records.ts';
 export { readTicket, type Ticket, ticketBytesMax, writeTicket } from './ticket-body.ts';
-export { createTicketMemory, type TicketBlock, type TicketKey, Tickets } from './tickets.ts';
+export { createTicketMemory, stepsAheadOf, type TicketBlock, type TicketKey, Tickets } from './tickets.ts';
 export { withUserStack } from './user-stack.ts';

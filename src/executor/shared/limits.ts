@@ -4,6 +4,10 @@ import { assert, KIB, MIB } from '../../base/index.ts';
 export const INSTANCE_SLOTS_MAX = 64;
 /** Offers that wait in shared memory at once, per pool; what does not fit waits in the host's queue. */
 export const TICKET_SLOTS = 64;
+/** An offer with one step more goes before those made up to so many offers earlier: as many as there are slots. */
+export const OFFER_STEP = TICKET_SLOTS;
+/** Steps by priority, up or down. */
+export const OFFER_STEPS_MAX = 100;
 /** Room for one offer's text and small inputs; a larger one lies in the object store and is named here. */
 export const TICKET_BYTES = 4 * KIB;
 /** What an instance may have told and the host not yet read. A record is at most a quarter of it. */

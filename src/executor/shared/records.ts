@@ -62,7 +62,7 @@ export type EventRecord =
   /** Rare things, as JSON: close, join. */
   | (Speaker & { readonly type: 'note'; readonly note: Note })
   /** A session that the server gave to the instance itself; `queue`: the instance is not free, the host shall queue it. */
-  | (Speaker & { readonly type: 'lane'; readonly ticket: Ticket; readonly priority: number; readonly queue: boolean })
+  | (Speaker & { readonly type: 'lane'; readonly ticket: Ticket; readonly queue: boolean })
   /** The host shall queue it: the instance made it, and there was no room to offer it. */
   | (Speaker & { readonly type: 'handed-over' });
 
@@ -138,11 +138,10 @@ export function writeHandedOver(ring: EventRingWriter, s: Speaker): void {
 }
 
 /** @param queue the instance is not free: the host queues it. */
-export function writeLane(ring: EventRingWriter, ticket: Ticket, priority: number, queue: boolean): void {
-  const writer = ring.begin(SPEAKER_BYTES + 16 + ticketBytesMax(ticket));
+export function writeLane(ring: EventRingWriter, ticket: Ticket, queue: boolean): void {
+  const writer = ring.begin(SPEAKER_BYTES + 8 + ticketBytesMax(ticket));
   speaker(writer, LANE, ticket);
   writer.u8(queue ? 1 : 0);
-  writer.f64(priority);
   writeTicket(writer, ticket);
   ring.commit();
 }
@@ -206,8 +205,7 @@ export function readRecord(reader: ByteReader): EventRecord {
       return { type: 'handed-over', sessionNo, id, fence };
     case LANE: {
       const queue = reader.u8() === 1;
-      const priority = reader.f64();
-      return { type: 'lane', sessionNo, id, fence, queue, priority, ticket: readTicket(reader) };
+      return { type: 'lane', sessionNo, id, fence, queue, ticket: readTicket(reader) };
     }
     default:
       throw new Error(`unknown record kind ${kind}`);

@@ -32,6 +32,8 @@ export interface Ticket {
   readonly wantsResult: boolean;
   /** Who runs it may answer the server itself, if it sees the session to its end. */
   readonly direct: boolean;
+  /** Of the session; its successors bear it too. */
+  readonly priority: number;
   /** Monotonic ms; 0 = none. */
   readonly deadlineMs: number;
   readonly queuedAtMs: number;
@@ -40,7 +42,7 @@ export interface Ticket {
 }
 
 export function ticketBytesMax(ticket: Ticket): number {
-  let size = 96 + textBytesMax(ticket.session);
+  let size = 104 + textBytesMax(ticket.session);
   for (const input of ticket.inputs) size += objectBytesMax(input);
   return size;
 }
@@ -56,6 +58,7 @@ export function writeTicket(writer: ByteWriter, ticket: Ticket): void {
   writer.u32(ticket.attempt);
   writer.u32(ticket.tableVersion);
   writer.u8((ticket.inline ? 1 : 0) | (ticket.wantsResult ? 2 : 0) | (ticket.direct ? 4 : 0));
+  writer.f64(ticket.priority);
   writer.f64(ticket.deadlineMs);
   writer.f64(ticket.queuedAtMs);
   writer.u32(ticket.inputs.length);
@@ -72,6 +75,7 @@ export function readTicket(reader: ByteReader): Ticket {
   const attempt = reader.u32();
   const tableVersion = reader.u32();
   const flags = reader.u8();
+  const priority = reader.f64();
   const deadlineMs = reader.f64();
   const queuedAtMs = reader.f64();
   const count = reader.u32();
@@ -89,6 +93,7 @@ export function readTicket(reader: ByteReader): Ticket {
     inline: (flags & 1) !== 0,
     wantsResult: (flags & 2) !== 0,
     direct: (flags & 4) !== 0,
+    priority,
     deadlineMs,
     queuedAtMs,
     inputs,

@@ -3,14 +3,14 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { TICKET_SLOTS } from './limits.ts';
+import { OFFER_STEP, TICKET_SLOTS } from './limits.ts';
 import { createTicketMemory, Tickets } from './tickets.ts';
 
-function offer(tickets: Tickets, n: number, functionIndex = 0): boolean {
+function offer(tickets: Tickets, n: number, functionIndex = 0, stepsAhead = 0): boolean {
   const slot = tickets.take();
   if (slot === undefined) return false;
   slot.body.writeUInt32LE(n, 0);
-  tickets.publish(slot.slot, { function: functionIndex, sessionNo: 1, hi: n, lo: n }, 4);
+  tickets.publish(slot.slot, { function: functionIndex, sessionNo: 1, hi: n, lo: n, stepsAhead }, 4);
   return true;
 }
 
@@ -35,6 +35,23 @@ test('the oldest offer that is accepted is claimed first', () => {
   assert.equal(claim(instance), 3);
   assert.equal(claim(instance), undefined);
   assert.equal(host.readyCount, 0);
+});
+
+test('an offer that is a step ahead goes before the older ones, but not before what is older than a step', () => {
+  const memory = createTicketMemory();
+  const host = new Tickets(memory, 1);
+  offer(host, 1);
+  offer(host, 2, 0, 1);
+  offer(host, 3, 0, 2);
+  offer(host, 4, 0, -1);
+  assert.deepEqual([claim(host), claim(host), claim(host), claim(host)], [3, 2, 1, 4]);
+  offer(host, 0);
+  let turns = -1;
+  do {
+    turns++;
+    offer(host, 5, 0, 1);
+  } while (claim(host) !== 0);
+  assert.equal(turns, OFFER_STEP, 'a stream of higher ones overtakes it for one step');
 });
 
 test('slots are reused for ever, and a full house refuses', () => {

@@ -13,7 +13,7 @@
 // TK3. The claimer writes its `started` record before the slot becomes FREE: a ticket is always in a slot or in a record.
 
 import { assert } from '../../base/index.ts';
-import { INSTANCE_SLOTS_MAX, TICKET_BYTES, TICKET_SLOTS } from './limits.ts';
+import { INSTANCE_SLOTS_MAX, OFFER_STEP, OFFER_STEPS_MAX, TICKET_BYTES, TICKET_SLOTS } from './limits.ts';
 
 const FREE = 0;
 const WRITING = 1;
@@ -47,6 +47,16 @@ export interface TicketKey {
   readonly sessionNo: number;
   readonly hi: number;
   readonly lo: number;
+  /** Steps that it goes before offers made later or earlier with fewer: see `stepsAheadOf`. */
+  readonly stepsAhead: number;
+}
+
+/**
+ * How far an offer goes before others: one step for each point of priority, and more than all of those if its session
+ * runs already. A step is worth OFFER_STEP offers, so no offer is overtaken for ever.
+ */
+export function stepsAheadOf(priority: number, begun: boolean): number {
+  return Math.max(-OFFER_STEPS_MAX, Math.min(OFFER_STEPS_MAX, priority)) + (begun ? 2 * OFFER_STEPS_MAX + 1 : 0);
 }
 
 /** Where the body lies when it does not fit into the slot. */
@@ -111,7 +121,7 @@ export class Tickets {
       this.#floats[at / 2 + W_OFFSET_F64] = block.offset;
       this.#floats[at / 2 + W_SIZE_F64] = block.size;
     }
-    words[at + W_SEQ] = Atomics.add(words, NEXT_SEQ, 1);
+    words[at + W_SEQ] = Atomics.add(words, NEXT_SEQ, 1) - key.stepsAhead * OFFER_STEP;
     // A thread is ended at calls and loops only: without one in between, count and state change together.
     const ready = with_(Atomics.load(words, at), READY, this.#owner);
     Atomics.add(words, READY_COUNT, 1);
@@ -119,7 +129,7 @@ export class Tickets {
   }
 
   /**
-   * Claims the oldest offer whose function `accepts`. The caller decodes it, writes its record, then calls `done`.
+   * Claims the first offer whose function `accepts`: the oldest, but for the steps that each is ahead. The caller decodes it, writes its record, then calls `done`.
    */
   claim(
     accepts: (functionIndex: number) => boolean,

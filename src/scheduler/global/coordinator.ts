@@ -43,7 +43,7 @@ export interface CoordinatorCounters {
 
 export class Coordinator {
   readonly ports: CoordinatorPorts;
-  readonly table = new SessionTable();
+  readonly table: SessionTable;
   readonly archive: Archive;
   readonly persisted: PersistedObjects;
   readonly letters: DeadLetters;
@@ -75,6 +75,7 @@ export class Coordinator {
   constructor(ports: CoordinatorPorts, bootEpoch: number) {
     this.ports = ports;
     this.#bootEpoch = bootEpoch;
+    this.table = new SessionTable(ports.admission);
     this.archive = new Archive(ports.records);
     this.persisted = new PersistedObjects(ports.records);
     this.letters = new DeadLetters(ports.records);
@@ -118,6 +119,9 @@ export class Coordinator {
   /** From here on it is live. */
   accept(session: Session, startAtMs?: MonotonicMs): void {
     this.counters.accepted++;
+    const { app, entries, priority } = session.spec;
+    const entry = this.ports.apps.current(app)?.manifest.functions[entries[0]?.function ?? ''];
+    session.rank = priority + (entry?.options?.priority ?? 0);
     const scope = session.spec.idempotency?.scope;
     if (scope !== undefined) this.#idempotency.set(scope, session);
     if (session.spec.letter !== undefined) this.letters.retriedBy(session.spec.letter, session.id);
@@ -312,6 +316,9 @@ export class Coordinator {
         if (final) lanes?.done(session);
         return;
       }
+      case 'sessions-begun':
+        this.handle({ type: 'host-begun', sessions: message.sessions });
+        return;
       case 'session-output': {
         const { session, run, object } = message;
         this.handle({ type: 'host-output', session, run, object, bytes: blobs[0] ?? NO_BYTES });

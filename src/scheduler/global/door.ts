@@ -4,7 +4,7 @@
 // Does not own: objects from outside (OutsideObjects), looking (SessionLook), dead letters (LetterDoor), what comes of a
 // session (Coordinator).
 
-import { type MonotonicMs, PlatformError } from '../../base/index.ts';
+import { type ErrorData, type MonotonicMs, PlatformError } from '../../base/index.ts';
 import {
   INPUT_BUCKET,
   type ObjectRange,
@@ -67,6 +67,14 @@ export class Door {
     } catch (error) {
       return Promise.reject(error);
     }
+  }
+
+  /**
+   * Why a session with one entry would be refused now, before anything of it is read; undefined: it would not. One with an
+   * idempotency key may have been accepted before: it is not asked for.
+   */
+  refusal(app: string, inputBytes: number): ErrorData | undefined {
+    return this.#starts.refusal(app, inputBytes, 1, false);
   }
 
   async #startKept(request: StartRequest, app: CurrentApp, spec: SessionSpec): Promise<StartedSession> {

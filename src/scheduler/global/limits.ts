@@ -2,8 +2,23 @@
 
 import { assert, KIB, MIB } from '../../base/index.ts';
 
-/** Sessions of one app that were accepted and have not ended; the next start is refused with E_QUEUE_FULL. */
-export const LIVE_SESSIONS_MAX = 10_000;
+/** Invocations of sessions of one app that have not begun; the next start is refused with E_QUEUE_FULL (interface.md 5). */
+export const QUEUE_MAX = 10_000;
+/** Sessions of one app that were accepted and have not ended: those that run wait for nobody's instance, but take memory. */
+export const LIVE_SESSIONS_MAX = 100_000;
+/** Starts that a host was given and has not begun: enough to keep its instances busy for the time that asking for more takes. */
+export const STARTS_UNDER_WAY_MAX = 256;
+/** Inputs of those; one more may go beyond it. */
+export const STARTS_UNDER_WAY_BYTES_MAX = 16 * MIB;
+/** Starts of all apps in one round; more wait for the next, so that one app's flood does not make a turn long for all. */
+export const ROUND_MS = 1;
+export const STARTS_PER_ROUND = 256;
+/** Starts of an app of weight 1 before others have their turn. */
+export const STARTS_QUANTUM = 16;
+/** Who has waited so long gets a turn of AGED_EVERY whatever came after it: low priority waits longer, not for ever. */
+export const AGED_AFTER_MS = 10_000;
+export const AGED_EVERY = 4;
+export const WEIGHT_DEFAULT = 1;
 /** Their inputs, kept in memory to execute them again; per app. */
 export const LIVE_INPUT_BYTES_MAX = 2_048 * MIB;
 /** Sessions of one app that wait for their delay: they need no instance yet, so they may be more. */
@@ -69,6 +84,8 @@ export const LANE_INPUT_BYTES_MAX = 16 * 1024;
 /** Who looks at a session whose outcome came first waits this long at most for the host's account of it. */
 export const SETTLED_WAIT_MS = 250;
 
+assert(QUEUE_MAX < LIVE_SESSIONS_MAX, 'who waits lives');
+assert(STARTS_UNDER_WAY_MAX <= STARTS_PER_ROUND, 'one host can be filled in one round');
 assert(ENDED_SESSION_BYTES_MAX < ENDED_BYTES_MAX, 'one ended session fits into the ring');
 assert(DEAD_LETTER_INPUT_BYTES_MAX < DEAD_LETTER_BYTES_MAX, 'one letter fits into those of its app');
 assert(SUSPECT_AFTER_LOSSES <= LOST_RETRIES_MAX, 'a suspect has an execution left');

@@ -2,6 +2,7 @@
 
 import type { Clock, Digest, Random, Timers } from '../../platform/index.ts';
 import type { HostReply, HostRequest, Manifest, ServerToHost } from '../../protocol/index.ts';
+import type { AdmissionOptions } from './admission.ts';
 import type { RecordStore } from './record-store.ts';
 
 export interface CurrentApp {
@@ -47,6 +48,8 @@ export interface HostDirectory {
 }
 
 export interface CoordinatorPorts {
+  /** Default: QUEUE_MAX, and every app of weight 1. */
+  readonly admission?: AdmissionOptions;
   readonly clock: Clock;
   readonly timers: Timers;
   readonly random: Random;

@@ -3,7 +3,7 @@
 // Owns: idempotency keys, admission, what is written of a start.
 // Does not own: who may start what (Door, OutsideObjects), the session from then on (Coordinator).
 
-import { fromErrorData, type MonotonicMs, PlatformError } from '../../base/index.ts';
+import { type ErrorData, fromErrorData, type MonotonicMs, type PlatformError } from '../../base/index.ts';
 import type { Payload } from '../../protocol/index.ts';
 import type { Coordinator } from './coordinator.ts';
 import { assertFunction, assertKept, openApp } from './door-checks.ts';
@@ -52,14 +52,23 @@ export class SessionStarts {
 
   /** @throws E_QUEUE_FULL when its app has too many sessions that have not ended. */
   admit(spec: SessionSpec, delayed = false): Session {
+    let inputBytes = 0;
+    for (const { inputs } of spec.entries) for (const { bytes } of inputs) inputBytes += bytes.length;
+    const refusal = this.refusal(spec.app, inputBytes, Math.max(1, spec.entries.length), delayed);
+    if (refusal !== undefined) throw fromErrorData(refusal);
     const session = this.#coordinator.create(spec, delayed);
     for (const { inputs } of spec.entries) for (const { header } of inputs) own(header, session.id);
-    const refusal = this.#coordinator.table.refusal(spec.app, session.inputBytes, delayed);
-    if (refusal !== undefined) {
-      this.#coordinator.counters.refused++;
-      throw new PlatformError('E_QUEUE_FULL', refusal.detail, { retryAfterMs: refusal.retryAfterMs });
-    }
     return session;
+  }
+
+  /** Why a session would be refused now: as data, since under overload it is asked more often than anything else. */
+  refusal(app: string, inputBytes: number, invocations: number, delayed: boolean): ErrorData | undefined {
+    const { table, counters, ports } = this.#coordinator;
+    const want = { inputBytes, invocations, delayed };
+    const refusal = table.admission.refusal(app, want, ports.clock.monotonicMs());
+    if (refusal === undefined) return undefined;
+    counters.refused++;
+    return { code: 'E_QUEUE_FULL', message: refusal.detail, retryAfterMs: refusal.retryAfterMs };
   }
 
   /** From here on it is live; at once, or when `delayMs` are over. */

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import type { EpochMs, ErrorData, MonotonicMs, SessionId } from '../../base/index.ts';
-import { LIVE_SESSIONS_MAX, LOST_RETRIES_MAX } from './limits.ts';
+import { LOST_RETRIES_MAX } from './limits.ts';
 import { NO_COUNTS, Session, type SessionEnd } from './session.ts';
 import { SessionTable, type SessionTableEffect, type SessionTableEvent } from './session-table.ts';
 
@@ -127,6 +127,7 @@ const command = fc.oneof(
     }),
   },
   { weight: 2, arbitrary: fc.record({ type: fc.constant('cancel' as const), pick: fc.nat() }) },
+  { weight: 2, arbitrary: fc.record({ type: fc.constant('begun' as const), pick: fc.nat() }) },
   {
     weight: 2,
     arbitrary: fc.record({ type: fc.constant('advance' as const), ms: fc.integer({ min: 1, max: 6_000 }) }),
@@ -154,6 +155,10 @@ test('every accepted session ends exactly once, with exactly one outcome', () =>
           if (session === undefined) continue;
           if (one.type === 'cancel') {
             ledger.feed({ type: 'cancel', session: session.id, error: CANCELLED });
+            continue;
+          }
+          if (one.type === 'begun') {
+            ledger.feed({ type: 'host-begun', sessions: [session.id] });
             continue;
           }
           const run = session.run - one.runBack;
@@ -239,31 +244,6 @@ test('a host that does not confirm a cancellation cannot keep the session', () =
   assert.equal(session?.end?.state, 'failed');
 });
 
-test('a host whose queue is full cannot fail a session that was acknowledged', () => {
-  const refused: SessionEnd = {
-    ...COMPLETED,
-    state: 'failed',
-    error: { code: 'E_QUEUE_FULL', message: 'full' },
-    counts: { ...NO_COUNTS, attempts: 0 },
-  };
-  for (const detached of [true, false]) {
-    const table = new SessionTable();
-    table.handle({ type: 'host-ready', app: 'a', version: 'v1' }, 0 as MonotonicMs, 0 as EpochMs);
-    const spec = { app: 'a', version: 'v1', entries: [], durable: false, detached, priority: 0, tags: {}, causes: [] };
-    const session = new Session('s' as SessionId, spec, 0 as EpochMs, false);
-    table.handle({ type: 'session-accepted', session }, 0 as MonotonicMs, 0 as EpochMs);
-    const effects = table.handle(
-      { type: 'host-ended', session: 's', run: 1, end: refused },
-      0 as MonotonicMs,
-      0 as EpochMs,
-    );
-    assert.deepEqual(
-      effects.map(({ type }) => type),
-      detached ? ['send-start'] : ['outcome', 'ended'],
-    );
-  }
-});
-
 test('a deadline after an output completes the session and leaves a dead letter', () => {
   const ledger = new Ledger();
   ledger.up.add('v1');
@@ -277,29 +257,4 @@ test('a deadline after an output completes the session and leaves a dead letter'
   assert.equal(session?.end?.state, 'completed');
   assert.equal(session?.end?.failures?.[0]?.error.code, 'E_TIMEOUT');
   assert.equal(session?.outcome?.ok, true);
-});
-
-test('the session above the limit is refused with a time to come again', () => {
-  const ledger = new Ledger();
-  for (let i = 0; i < LIVE_SESSIONS_MAX; i++) {
-    const spec = {
-      app: 'a',
-      version: 'v1',
-      entries: [],
-      durable: false,
-      detached: false,
-      priority: 0,
-      tags: {},
-      causes: [],
-    };
-    ledger.table.handle(
-      { type: 'session-accepted', session: new Session(`s${i}` as SessionId, spec, 0 as EpochMs, false) },
-      0 as MonotonicMs,
-      0 as EpochMs,
-    );
-  }
-  const refusal = ledger.table.refusal('a', 0, false);
-  assert.ok(refusal !== undefined && refusal.retryAfterMs > 0);
-  assert.equal(ledger.table.refusal('a', 0, true), undefined, 'one that waits for its delay has another limit');
-  assert.equal(ledger.table.refusal('b', 0, false), undefined, 'another app is not concerned');
 });

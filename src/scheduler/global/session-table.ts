@@ -1,7 +1,8 @@
 // The table of live sessions.
 //
 // Owns: which sessions are live, on which execution (run), and how and when each ends.
-// Does not own: what ended sessions leave behind (archive), messages and timers (driver), the hosts (supervisor).
+// Does not own: who may come and who goes to its host next (Admission), what ended sessions leave behind (archive),
+// messages and timers (driver), the hosts (supervisor).
 //
 // ST1. Every accepted session ends exactly once; after its `ended` effect no effect names it.
 // ST2. A session has at most one live run; messages of any other run change nothing.
@@ -20,19 +21,16 @@ import {
   type Payload,
   type SyncOutcome,
 } from '../../protocol/index.ts';
+import { Admission, type AdmissionOptions } from './admission.ts';
 import {
   CANCEL_GRACE_MS,
-  DELAYED_SESSIONS_MAX,
-  LIVE_INPUT_BYTES_MAX,
-  LIVE_SESSIONS_MAX,
   LOST_RETRIES_MAX,
   OUTPUTS_MAX,
-  RETRY_AFTER_MS_MAX,
-  RETRY_AFTER_MS_MIN,
+  QUEUE_MAX,
   SUSPECT_AFTER_LOSSES,
-  THROUGHPUT_WINDOW_MS,
   TRIAL_MS_MAX,
   TRIAL_SESSIONS_MAX,
+  WEIGHT_DEFAULT,
 } from './limits.ts';
 import { NO_COUNTS, type Session, type SessionEnd } from './session.ts';
 
@@ -54,6 +52,8 @@ export type SessionTableEvent =
       readonly object: ObjectHeader;
       readonly bytes: Uint8Array;
     }
+  /** Something of each of these runs, or has run. */
+  | { readonly type: 'host-begun'; readonly sessions: readonly string[] }
   | { readonly type: 'host-ended'; readonly session: string; readonly run: number; readonly end: SessionEnd }
   /** An instance saw what a synchronous caller waits for. `final`: the session is over; its end follows. */
   | {
@@ -91,10 +91,6 @@ interface AppState {
   readonly versions: Map<string, VersionState>;
   liveCount: number;
   delayedCount: number;
-  inputBytes: number;
-  windowStartMs: number;
-  endedInWindow: number;
-  endedPerSecond: number;
 }
 
 interface TableTimer {
@@ -108,12 +104,19 @@ interface TableTimer {
 
 const NULL_PAYLOAD: Payload = { contentType: CONTENT_JSON, bytes: new TextEncoder().encode('null') };
 
+const ADMISSION_DEFAULT: AdmissionOptions = { queueMax: QUEUE_MAX, weightOf: () => WEIGHT_DEFAULT };
+
 export class SessionTable {
+  readonly admission: Admission;
   readonly #sessions = new Map<string, Session>();
   readonly #apps = new Map<string, AppState>();
   readonly #timers = new Heap<TableTimer>((a, b) => a.atMs < b.atMs);
   readonly #timersOf = new Map<Session, TableTimer[]>();
   #deadTimers = 0;
+
+  constructor(admission: AdmissionOptions = ADMISSION_DEFAULT) {
+    this.admission = new Admission(admission);
+  }
 
   get(id: string): Session | undefined {
     return this.#sessions.get(id);
@@ -142,23 +145,15 @@ export class SessionTable {
     return sessions;
   }
 
-  /** Whether one more may be accepted; undefined: yes. Costs two comparisons. */
-  refusal(app: string, inputBytes: number, delayed: boolean): { retryAfterMs: number; detail: string } | undefined {
-    const state = this.#apps.get(app);
-    if (state === undefined) return undefined;
-    const full = delayed ? state.delayedCount >= DELAYED_SESSIONS_MAX : state.liveCount >= LIVE_SESSIONS_MAX;
-    if (!full && state.inputBytes + inputBytes <= LIVE_INPUT_BYTES_MAX) return undefined;
-    // Time to free a tenth of the places at the pace of the last second.
-    const perMs = Math.max(state.endedPerSecond, state.endedInWindow, 1) / 1_000;
-    const retryAfterMs = Math.min(RETRY_AFTER_MS_MAX, Math.max(RETRY_AFTER_MS_MIN, state.liveCount / 10 / perMs));
-    const detail = full
-      ? `App '${app}' has ${delayed ? state.delayedCount : state.liveCount} sessions that have not ended, the most it may.`
-      : `App '${app}' has ${state.inputBytes} bytes of input in sessions that have not ended; ${inputBytes} more are too many.`;
-    return { retryAfterMs: Math.round(retryAfterMs), detail };
-  }
-
   /** Monotonic ms of the next timer. */
   nextTimerMs(): MonotonicMs | undefined {
+    const timerMs = this.#nextOwnMs();
+    const roundMs = this.admission.nextRoundMs as MonotonicMs | undefined;
+    if (timerMs === undefined || roundMs === undefined) return timerMs ?? roundMs;
+    return Math.min(roundMs, timerMs) as MonotonicMs;
+  }
+
+  #nextOwnMs(): MonotonicMs | undefined {
     for (;;) {
       const next = this.#timers.peek();
       if (next === undefined || next.session !== undefined) return next?.atMs;
@@ -176,9 +171,8 @@ export class SessionTable {
       case 'host-ready': {
         const version = this.#versionOf(event.app, event.version);
         version.hostReady = true;
-        for (const session of version.live) {
-          if (session.phase === 'waiting' && !version.suspects.has(session)) run(session, effects);
-        }
+        this.admission.hostReady(event.app, event.version);
+        this.#serve(version, nowMs, effects);
         this.#tryNext(version, nowMs, effects);
         return effects;
       }
@@ -194,15 +188,24 @@ export class SessionTable {
         if (output === undefined) return effects;
         effects.push({ type: 'output', session, output });
         decide(session, { ok: true, payload: output.payload }, effects);
+        this.#begun(session, nowMs, effects);
         return effects;
       }
+      case 'host-begun':
+        for (const id of event.sessions) {
+          const session = this.#sessions.get(id);
+          if (session === undefined) this.#confirmed(id, nowMs, effects);
+          else if (session.phase === 'running' || session.phase === 'cancelling') this.#begun(session, nowMs, effects);
+        }
+        return effects;
       case 'host-ended': {
         const session = this.#sessions.get(event.session);
-        if (session === undefined || session.run !== event.run) return effects; // (ST2)
-        if (session.phase === 'running' && isRefusal(session, event.end)) {
-          session.move('waiting');
-          run(session, effects);
-        } else if (session.phase === 'running') this.#end(session, event.end, nowMs, epochMs, effects);
+        if (session === undefined) {
+          this.#confirmed(event.session, nowMs, effects);
+          return effects;
+        }
+        if (session.run !== event.run) return effects; // (ST2)
+        if (session.phase === 'running') this.#end(session, event.end, nowMs, epochMs, effects);
         else if (session.phase === 'cancelling') {
           this.#end(session, cancelledEnd(session, event.end), nowMs, epochMs, effects);
         }
@@ -213,6 +216,7 @@ export class SessionTable {
         if (session?.phase !== 'running' || session.run !== event.run) return effects; // (ST2)
         if (event.final) session.settled = true;
         decide(session, { ok: true, payload: event.payload ?? NULL_PAYLOAD }, effects);
+        this.#begun(session, nowMs, effects);
         return effects;
       }
       case 'cancel': {
@@ -254,6 +258,7 @@ export class SessionTable {
       );
     }
     assert(live === this.#sessions.size, 'every session is in one live set (ST4)');
+    this.admission.checkInvariants(this.#sessions.values());
   }
 
   #accept(
@@ -266,9 +271,9 @@ export class SessionTable {
     const version = this.#versionOf(session.spec.app, session.spec.version);
     this.#sessions.set(session.id, session);
     version.live.add(session);
-    version.app.inputBytes += session.inputBytes;
     if (session.phase === 'delayed') {
       version.app.delayedCount++;
+      this.admission.delay(session);
       this.#setTimer(session, 'delay', startAtMs ?? nowMs);
     } else {
       version.app.liveCount++;
@@ -281,7 +286,9 @@ export class SessionTable {
       session.deadlineMs = (nowMs + session.spec.timeoutMs) as MonotonicMs;
       this.#setTimer(session, 'deadline', session.deadlineMs);
     }
-    if (version.hostReady) run(session, effects);
+    this.admission.arrive(session);
+    this.admission.enqueue(session, nowMs);
+    if (version.hostReady) this.#serve(version, nowMs, effects);
     else effects.push({ type: 'need-host', app: version.app.app, version: version.version });
   }
 
@@ -293,10 +300,15 @@ export class SessionTable {
     effects: SessionTableEffect[],
   ): void {
     version.hostReady = false;
-    if (version.live.size === 0) version.app.versions.delete(version.version);
+    this.admission.hostLost(version.app.app, version.version);
+    if (version.live.size === 0) {
+      version.app.versions.delete(version.version);
+      this.admission.forgetVersion(version.app.app, version.version);
+    }
     version.onTrial.clear();
     version.trialSize = 1;
     for (const session of [...version.live]) {
+      Admission.backFromHost(session);
       if (session.phase === 'cancelling') {
         this.#end(session, cancelledEnd(session), nowMs, epochMs, effects);
       } else if (session.settled) {
@@ -309,6 +321,7 @@ export class SessionTable {
         } else if (session.phase === 'running') {
           session.move('waiting');
           if (session.lost >= SUSPECT_AFTER_LOSSES) version.suspects.add(session);
+          else this.admission.enqueue(session, nowMs);
         }
       }
     }
@@ -326,7 +339,7 @@ export class SessionTable {
       if (mustBeAlone(session) && version.onTrial.size > 0) break;
       version.suspects.delete(session);
       version.onTrial.add(session);
-      run(session, effects);
+      this.#run(session, nowMs, effects);
       this.#setTimer(session, 'trial', (nowMs + TRIAL_MS_MAX) as MonotonicMs);
       if (mustBeAlone(session) || version.onTrial.size >= version.trialSize) break;
     }
@@ -357,19 +370,30 @@ export class SessionTable {
     decide(session, { ok: false, error }, effects);
   }
 
-  #end(session: Session, end: SessionEnd, nowMs: MonotonicMs, epochMs: EpochMs, effects: SessionTableEffect[]): void {
+  /** @param confirmed its host knows that it is over, or has never heard of it. */
+  #end(
+    session: Session,
+    end: SessionEnd,
+    nowMs: MonotonicMs,
+    epochMs: EpochMs,
+    effects: SessionTableEffect[],
+    confirmed = true,
+  ): void {
     const version = this.#versionOf(session.spec.app, session.spec.version);
     const app = version.app;
-    if (session.phase === 'delayed') app.delayedCount--;
-    else app.liveCount--;
-    app.inputBytes -= session.inputBytes;
+    if (session.phase === 'delayed') {
+      app.delayedCount--;
+      this.admission.delayOver(session);
+    } else {
+      app.liveCount--;
+      this.admission.leave(session, confirmed, nowMs);
+    }
     session.move('ended');
     session.end = end;
     session.endedAtMs = epochMs;
     this.#sessions.delete(session.id);
     version.live.delete(session);
     this.#dropTimers(session);
-    countEnd(app, nowMs);
     decide(
       session,
       end.error === undefined && end.state === 'completed'
@@ -383,11 +407,39 @@ export class SessionTable {
     effects.push({ type: 'ended', session });
     version.suspects.delete(session);
     this.#outlived(version, session, nowMs, effects);
+    this.#serve(version, nowMs, effects);
+  }
+
+  // ── to the host ────────────────────────────────────────────────────────────────────────────────────────────────
+
+  #serve(version: VersionState, nowMs: MonotonicMs, effects: SessionTableEffect[]): void {
+    this.admission.serve(version.app.app, version.version, nowMs, (session) => this.#run(session, nowMs, effects));
+  }
+
+  #run(session: Session, nowMs: MonotonicMs, effects: SessionTableEffect[]): void {
+    session.move('running');
+    session.run++;
+    this.admission.given(session);
+    effects.push({ type: 'send-start', session });
+    // One that waits for objects from outside has nothing to begin.
+    if (session.spec.entries.length === 0) this.admission.begun(session, nowMs);
+  }
+
+  #begun(session: Session, nowMs: MonotonicMs, effects: SessionTableEffect[]): void {
+    if (!this.admission.begun(session, nowMs)) return;
+    this.#serve(this.#versionOf(session.spec.app, session.spec.version), nowMs, effects);
+  }
+
+  /** A host says that a session is over which ended here before. */
+  #confirmed(id: string, nowMs: MonotonicMs, effects: SessionTableEffect[]): void {
+    const version = this.admission.confirmed(id);
+    if (version !== undefined) this.#serve(this.#versionOf(version.app, version.version), nowMs, effects);
   }
 
   #fireTimers(nowMs: MonotonicMs, epochMs: EpochMs, effects: SessionTableEffect[]): void {
+    this.admission.nextRound(nowMs, (session) => this.#run(session, nowMs, effects));
     for (;;) {
-      const atMs = this.nextTimerMs();
+      const atMs = this.#nextOwnMs();
       if (atMs === undefined || atMs > nowMs) return;
       const timer = this.#timers.pop();
       const session = timer?.session;
@@ -400,6 +452,7 @@ export class SessionTable {
         session.move('waiting');
         version.app.delayedCount--;
         version.app.liveCount++;
+        this.admission.delayOver(session);
         this.#begin(session, version, nowMs, effects);
       } else if (timer.what === 'deadline') {
         const message = `The session did not end within ${session.spec.timeoutMs} ms.`;
@@ -408,7 +461,7 @@ export class SessionTable {
         if (timer.run !== session.run) continue;
         this.#outlived(this.#versionOf(session.spec.app, session.spec.version), session, nowMs, effects);
       } else {
-        this.#end(session, cancelledEnd(session), nowMs, epochMs, effects);
+        this.#end(session, cancelledEnd(session), nowMs, epochMs, effects, false);
       }
     }
   }
@@ -446,10 +499,6 @@ export class SessionTable {
         versions: new Map(),
         liveCount: 0,
         delayedCount: 0,
-        inputBytes: 0,
-        windowStartMs: 0,
-        endedInWindow: 0,
-        endedPerSecond: 0,
       };
       this.#apps.set(app, state);
     }
@@ -475,22 +524,12 @@ export class SessionTable {
     if (state === undefined) return;
     assert(state.liveCount + state.delayedCount === 0, 'an app with live sessions is not forgotten');
     this.#apps.delete(app);
+    this.admission.forgetApp(app);
   }
 }
 
 function mustBeAlone(session: Session): boolean {
   return session.lost >= LOST_RETRIES_MAX;
-}
-
-function run(session: Session, effects: SessionTableEffect[]): void {
-  session.move('running');
-  session.run++;
-  effects.push({ type: 'send-start', session });
-}
-
-/** A full host turned its first run away, but the session was accepted: it goes there again, and then it is taken. */
-function isRefusal({ run, spec }: Session, { error, counts }: SessionEnd): boolean {
-  return run === 1 && spec.detached && error?.code === 'E_QUEUE_FULL' && counts.attempts === 0;
 }
 
 function settledEnd({ outcome }: Session): SessionEnd {
@@ -530,13 +569,4 @@ function lostEnd(session: Session, lost: LostHost): SessionEnd {
   if (session.outputs.length === 0) return { state: 'failed', error, ...rest };
   const failed = { invocation: '', function: session.spec.entries[0]?.function ?? '', error };
   return { state: 'completed', ...rest, failures: [failed] };
-}
-
-function countEnd(app: AppState, nowMs: number): void {
-  if (nowMs - app.windowStartMs >= THROUGHPUT_WINDOW_MS) {
-    app.endedPerSecond = (app.endedInWindow * 1_000) / Math.max(THROUGHPUT_WINDOW_MS, nowMs - app.windowStartMs);
-    app.windowStartMs = nowMs;
-    app.endedInWindow = 0;
-  }
-  app.endedInWindow++;
 }

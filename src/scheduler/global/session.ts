@@ -99,9 +99,15 @@ export class Session {
   readonly spec: SessionSpec;
   readonly startedAtMs: EpochMs;
   readonly inputBytes: number;
+  /** Its priority and that of its (first) entry function together: higher goes first. */
+  rank: number;
   #phase: SessionPhase;
   /** Counts executions; a message that bears another number is of an overtaken one. */
   run = 0;
+  /** Where admission has it (AD1). */
+  place: 'none' | 'queued' | 'under-way' | 'begun' | 'gone' = 'none';
+  /** Nothing of it has ever run, as far as is known: it counts against the queue of its app. */
+  neverBegun = false;
   /** How often its host died. */
   lost = 0;
   deadlineMs: MonotonicMs | undefined;
@@ -124,10 +130,16 @@ export class Session {
     this.id = id;
     this.spec = spec;
     this.startedAtMs = startedAtMs;
+    this.rank = spec.priority;
     this.#phase = delayed ? 'delayed' : 'waiting';
     let bytes = 0;
     for (const entry of spec.entries) for (const input of entry.inputs) bytes += input.bytes.length;
     this.inputBytes = bytes;
+  }
+
+  /** What it counts for in its app's queue. */
+  get invocationCount(): number {
+    return Math.max(1, this.spec.entries.length);
   }
 
   get phase(): SessionPhase {

@@ -45,6 +45,11 @@ export const START_BACKOFF_MAX_MS = 5_000;
 export const START_FAILURES_MAX = 5;
 /** Offers of the host per instance that wait in shared memory; the rest keeps its order in the queue. */
 export const OFFERS_PER_INSTANCE = 4;
+/** Who has waited so long gets a turn of AGED_EVERY whatever came after it: low priority waits longer, not for ever. */
+export const AGED_AFTER_MS = 10_000;
+export const AGED_EVERY = 4;
+/** Of session and function together: each is from -1,000 to 1,000. */
+export const PRIORITY_SUM_MAX = 2_000;
 
 assert(START_BACKOFF_MIN_MS < START_BACKOFF_MAX_MS, 'a back-off grows');
 assert(ROOM_RETRY_MS < ROTATE_AFTER_MS, 'it is looked for room before somebody has to go');

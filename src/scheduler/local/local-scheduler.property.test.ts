@@ -8,6 +8,7 @@ import { Prng } from '../../base/index.ts';
 import { OFFERS_PER_INSTANCE } from './limits.ts';
 import { LocalScheduler, type SchedulerEffect, type SchedulerEvent } from './local-scheduler.ts';
 import type { Invocation } from './session.ts';
+import { rankOf } from './wait-queue.ts';
 
 const ROW = { pool: 'p', priority: 0 };
 
@@ -116,17 +117,23 @@ test('running sessions go before new ones, then priority, then age', () => {
     invocation(3, true),
     invocation(4, false),
   ];
+  const slots: Invocation[] = [];
   const apply = (event: SchedulerEvent) => {
-    for (const effect of scheduler.handle(event, 0)) if (effect.type === 'offer') order.push(effect.invocation);
+    for (const effect of scheduler.handle(event, 0)) if (effect.type === 'offer') slots.push(effect.invocation);
   };
-  // The first fill what is on offer; the rest waits in order.
+  // The first fill what is on offer; the rest waits in order, or beside them if it goes before them.
   const first = Array.from({ length: OFFERS_PER_INSTANCE }, () => invocation(9, true));
   for (const one of [...first, ...all]) apply({ type: 'waiting', invocation: one });
-  for (let i = 0; i < first.length + all.length; i++)
-    apply({ type: 'claimed', invocation: order[i] as Invocation, slot: 0 });
+  for (let i = 0; i < first.length + all.length; i++) {
+    // Who claims takes the highest, of those the oldest (Tickets).
+    const next = [...slots].sort((a, b) => rankOf(b) - rankOf(a))[0] as Invocation;
+    slots.splice(slots.indexOf(next), 1);
+    if (all.includes(next)) order.push(next);
+    apply({ type: 'claimed', invocation: next, slot: 0 });
+  }
   const expected = [all[2], all[4], all[1], all[0], all[3]];
   assert.deepEqual(
-    order.slice(first.length).map((one) => all.indexOf(one)),
+    order.map((one) => all.indexOf(one)),
     expected.map((one) => all.indexOf(one as Invocation)),
   );
 });

@@ -24,7 +24,7 @@ import {
   START_FAILURES_MAX,
 } from './limits.ts';
 import type { Invocation } from './session.ts';
-import { WaitQueue } from './wait-queue.ts';
+import { rankOf, WaitQueue } from './wait-queue.ts';
 
 /**
  *   starting ──ready──▶ idle ◀──▶ busy
@@ -72,6 +72,9 @@ export type SchedulerEffect =
 interface Pool {
   readonly name: string;
   readonly queue: WaitQueue;
+  /** Of whatever came first; `ranked`: not all were of that rank. */
+  rank: number | undefined;
+  ranked: boolean;
   /** On offer by the host, in slots. */
   readonly offered: Set<Invocation>;
   readonly instances: Set<Instance>;
@@ -108,6 +111,8 @@ export class LocalScheduler {
       this.#pools.set(name, {
         name,
         queue: new WaitQueue(),
+        rank: undefined,
+        ranked: false,
         offered: new Set(),
         instances: new Set(),
         waitsSinceMs: -1,
@@ -124,13 +129,16 @@ export class LocalScheduler {
     switch (event.type) {
       case 'waiting': {
         const pool = this.#pool(event.invocation.row.pool);
-        pool.queue.push(event.invocation);
+        const rank = rankOf(event.invocation);
+        if (pool.rank === undefined) pool.rank = rank;
+        else if (pool.rank !== rank) pool.ranked = true;
+        pool.queue.push(event.invocation, nowMs);
         this.#feed(pool);
         break;
       }
       case 'withdrawn': {
         const pool = this.#pool(event.invocation.row.pool);
-        if (!pool.offered.delete(event.invocation)) pool.queue.withdrawn(event.invocation);
+        if (!pool.offered.delete(event.invocation)) pool.queue.withdrawn();
         this.#feed(pool);
         break;
       }
@@ -157,7 +165,7 @@ export class LocalScheduler {
       case 'offer-refused': {
         const pool = this.#pool(event.invocation.row.pool);
         // It goes to the back of its class: slots are full of older offers of instances.
-        if (pool.offered.delete(event.invocation)) pool.queue.push(event.invocation);
+        if (pool.offered.delete(event.invocation)) pool.queue.push(event.invocation, nowMs);
         break;
       }
       case 'offer-ended':
@@ -197,11 +205,9 @@ export class LocalScheduler {
     for (const instance of this.#bySlot) if (instance !== undefined) yield instance;
   }
 
-  /** Entries of sessions that have not begun. */
-  get waitingEntries(): number {
-    let sum = 0;
-    for (const pool of this.#pools.values()) sum += pool.queue.entryCount + countEntries(pool.offered);
-    return sum;
+  /** Whether it is in a slot, as far as is known here. */
+  isOnOffer(invocation: Invocation): boolean {
+    return this.#pool(invocation.row.pool).offered.has(invocation);
   }
 
   /** What waits in the pool's queue and is not on offer. */
@@ -256,17 +262,28 @@ export class LocalScheduler {
     );
   }
 
-  /** Puts as much on offer as instances could take soon; the rest keeps its order in the queue. */
+  /**
+   * Puts as much on offer as instances could take soon; the rest keeps its order in the queue. What goes before all that is
+   * on offer does not wait for room: there are slots for it, and who claims takes it first.
+   */
   #feed(pool: Pool): void {
     const room = Math.max(1, pool.instances.size) * OFFERS_PER_INSTANCE;
-    while (pool.offered.size < room) {
-      const invocation = pool.queue.shift();
+    while (pool.offered.size < room || (pool.ranked && this.#outranks(pool, 2 * room))) {
+      const invocation = pool.queue.shift(this.#nowMs);
       if (invocation === undefined) break;
       pool.offered.add(invocation);
       this.#effects.push({ type: 'offer', invocation });
     }
     if (pool.queue.size + pool.offered.size === 0) pool.waitsSinceMs = -1;
     else this.#wait(pool);
+  }
+
+  #outranks(pool: Pool, room: number): boolean {
+    const first = pool.offered.size < room ? pool.queue.peek(this.#nowMs) : undefined;
+    if (first === undefined) return false;
+    const rank = rankOf(first);
+    for (const offered of pool.offered) if (rankOf(offered) >= rank) return false;
+    return true;
   }
 
   /** Something waits: if no instance is idle, time runs until another one is started. */
@@ -450,10 +467,4 @@ function starting(pool: Pool): number {
 
 function waiting(pool: Pool): number {
   return pool.queue.size + pool.offered.size;
-}
-
-function countEntries(offered: ReadonlySet<Invocation>): number {
-  let count = 0;
-  for (const one of offered) if (one.firing === undefined && one.attempts === 0) count++;
-  return count;
 }
