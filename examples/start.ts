@@ -22,6 +22,7 @@ const EXAMPLES = [
   'media-review',
   'redundant-inference',
   'sort',
+  'video',
 ] as const;
 
 interface Options {
@@ -95,10 +96,8 @@ async function main(): Promise<number> {
     return 1;
   }
   try {
-    for (const name of EXAMPLES) {
-      console.error(`deploying ${name}`);
-      await server.deploy(`examples/${name}/app.ts`);
-    }
+    console.error(`deploying ${EXAMPLES.length} apps`);
+    await Promise.all(EXAMPLES.map((name) => server.deploy(`examples/${name}/app.ts`)));
     console.log(howTo(server.url, options));
     await stop;
     return 0;

@@ -64,6 +64,7 @@ test('it serves all examples, and ends with 0 at Ctrl-C, even when that arrives 
         'resize',
         'risk-query',
         'sort',
+        'video',
         'word-count',
       ],
     );
