@@ -2,14 +2,17 @@
 //
 //   ┌──────────┬──────────┬────────────┬─────────────┬─────────────┬───
 //   │ u32 head │ u16 blob │ u64 size × │ header      │ blob 0      │ blob 1 …
-//   │ bytes    │ count    │ blob count │ (msgpack)   │ (raw)       │
+//   │ bytes    │ count    │ blob count │ (msgpack *) │ (raw)       │
 //   └──────────┴──────────┴────────────┴─────────────┴─────────────┴───
+//
+// * or a layout of its own, for what is sent most (lane-frame).
 //
 // All integers little-endian. Blobs are never serialised, and a large one is received straight into memory that the
 // receiver names (`allocate`), so that it is written once. Order is kept within one connection, nowhere else.
 
 import { Packr } from 'msgpackr';
 import { assert, PlatformError } from '../base/index.ts';
+import { LANE_MARK, laneHeaderBytesMax, readLaneHeader, writeLaneHeader } from './lane-frame.ts';
 
 /** A header above this is a broken peer, not a big message: big things are blobs. */
 export const FRAME_HEADER_BYTES_MAX = 64 * 1024 * 1024;
@@ -26,6 +29,8 @@ const packr = new Packr({ useRecords: false, moreTypes: false, mapsAsObjects: tr
  *   and must not change until it is written.
  */
 export function encodeFrame(header: unknown, blobs: readonly Uint8Array[] = []): Uint8Array[] {
+  const laneBytesMax = laneHeaderBytesMax(header, blobs);
+  if (laneBytesMax > 0) return encodeLaneFrame(header, blobs[0], laneBytesMax);
   assert(blobs.length <= FRAME_BLOBS_MAX, 'a frame has at most FRAME_BLOBS_MAX blobs');
   const packed = packr.pack(header);
   assert(packed.length <= FRAME_HEADER_BYTES_MAX, 'a frame header is at most FRAME_HEADER_BYTES_MAX');
@@ -40,8 +45,7 @@ export function encodeFrame(header: unknown, blobs: readonly Uint8Array[] = []):
   buffer.writeUInt16LE(blobs.length, 4);
   let at = FIXED_BYTES;
   for (const blob of blobs) {
-    buffer.writeUInt32LE(blob.length >>> 0, at);
-    buffer.writeUInt32LE(Math.floor(blob.length / 0x1_0000_0000), at + 4);
+    writeSize(buffer, at, blob.length);
     at += 8;
   }
   buffer.set(packed, at);
@@ -56,6 +60,29 @@ export function encodeFrame(header: unknown, blobs: readonly Uint8Array[] = []):
     }
   }
   return parts;
+}
+
+/** A frame of one blob at the most. */
+function encodeLaneFrame(header: unknown, blob: Uint8Array | undefined, headerBytesMax: number): Uint8Array[] {
+  const copied = blob !== undefined && blob.length <= FRAME_COPY_BYTES_MAX;
+  const start = FIXED_BYTES + (blob === undefined ? 0 : 8);
+  const buffer = Buffer.allocUnsafe(start + headerBytesMax + (copied ? blob.length : 0));
+  let at = writeLaneHeader(buffer, start, header);
+  buffer.writeUInt32LE(at - start, 0);
+  buffer.writeUInt16LE(blob === undefined ? 0 : 1, 4);
+  if (blob !== undefined) writeSize(buffer, FIXED_BYTES, blob.length);
+  if (copied) {
+    buffer.set(blob, at);
+    at += blob.length;
+  }
+  const parts: Uint8Array[] = [buffer.subarray(0, at)];
+  if (blob !== undefined && !copied) parts.push(blob);
+  return parts;
+}
+
+function writeSize(buffer: Buffer, at: number, size: number): void {
+  buffer.writeUInt32LE(size >>> 0, at);
+  buffer.writeUInt32LE(Math.floor(size / 0x1_0000_0000), at + 4);
 }
 
 export interface Frame {
@@ -118,9 +145,10 @@ export class FrameDecoder {
       }
       if (sum > this.#options.blobBytesMax) throw new PlatformError('E_PROTOCOL', `a frame carries ${sum} bytes`);
       try {
-        this.#header = packr.unpack(data.subarray(start, start + headerBytes));
+        const header = data.subarray(start, start + headerBytes);
+        this.#header = header[0] === LANE_MARK ? readLaneHeader(header, this.#sizes) : packr.unpack(header);
       } catch (cause) {
-        throw new PlatformError('E_PROTOCOL', 'a frame header is not msgpack', { cause });
+        throw new PlatformError('E_PROTOCOL', 'a frame header is not what it says', { cause });
       }
       at = start + headerBytes;
       this.#filled = 0;

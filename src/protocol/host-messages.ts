@@ -12,6 +12,8 @@ import type { InstanceInfo, LogEntry, SessionCounts, SessionTrace, UnfiredTrigge
 import type { ObjectHeader, PayloadHeader } from './values.ts';
 
 export const HOST_PROTOCOL_VERSION = 1;
+/** Sessions that the server has with one instance at once: so many ends, the newest, a host keeps for when they are asked for. */
+export const LANE_DEPTH_MAX = 16;
 
 /** Server to host. */
 export type ServerToHost =
@@ -108,6 +110,9 @@ export type HostToServer =
   /**
    * From an instance's own connection: what a synchronous caller waits for, ahead of the host's account. `final`: the
    * session is over, and `session-ended` follows from the host. Without `payload`: undefined was returned.
+   *
+   * With `account`: the server gave the session to this instance, and one attempt that sent nothing was all of it. It has
+   * ended with that; the host says nothing of it, unless the server gives it the session because the connection ended.
    */
   | {
       readonly type: 'session-outcome';
@@ -117,6 +122,7 @@ export type HostToServer =
       /** How long the instance was busy with it, ms. */
       readonly busyMs: number;
       readonly payload?: PayloadHeader;
+      readonly account?: LaneAccount;
     }
   /** They were given to the host, and the first attempt of each has begun; not told of those that have ended since. */
   | { readonly type: 'sessions-begun'; readonly sessions: readonly string[] }
@@ -161,6 +167,14 @@ export type HostToServer =
       readonly trace?: SessionTrace;
       readonly stats?: HostStats;
     };
+
+/** Counts of a session that was one attempt and sent nothing; see `session-outcome`. */
+export interface LaneAccount {
+  /** Its inputs. */
+  readonly objects: number;
+  readonly bytes: number;
+  readonly meteredMs: number;
+}
 
 /** What one app host says of itself. */
 export interface HostStats {

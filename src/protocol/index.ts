@@ -28,6 +28,8 @@ export {
   type HostRequest,
   type HostStats,
   type HostToServer,
+  LANE_DEPTH_MAX,
+  type LaneAccount,
   type ServerToHost,
 } from './host-messages.ts';
 export {

@@ -2,26 +2,32 @@
 //
 // LN1. A lane has one session at a time, or up to LANE_DEPTH_MAX of functions that take so little time that waking another
 //      instance would cost more than waiting for this one. An instance that is not free hands what it gets to its host.
-// LN2. When a lane ends, its session is given to the host, which ignores it if it has heard of it (session-start, `run`).
+// LN2. When a lane ends, its sessions are given to the host: it ignores one that it knows to be under way (session-start,
+//      `run`), and tells again how one ended whose instance may not have got to say so (`account`).
 // LN3. A lane's session is watched: the host is told to look after LANE_WATCH_MS, since the instance may not tell it, and is
 //      given the session too, since the instance may be at something else that nobody knew of: it may not even have read it.
 //      One that reads a session so late does not begin it (`givenAtMs`).
 
 import type { MonotonicMs } from '../base/index.ts';
 import type { CancelTimer, Channel, Clock, Timers } from '../platform/index.ts';
-import type { ServerToHost } from '../protocol/index.ts';
-import { LANE_DEPTH_MAX, LANE_LATE_MS, LANE_WATCH_MS, LANE_WEIGHT, LANE_WORTH_MS, LANES_MAX } from './limits.ts';
+import { LANE_DEPTH_MAX, type ServerToHost } from '../protocol/index.ts';
+import { LANE_LATE_MS, LANE_WATCH_MS, LANE_WEIGHT, LANE_WORTH_MS, LANES_MAX } from './limits.ts';
 
 interface Lane {
   readonly channel: Channel;
   readonly functions: ReadonlySet<string>;
   /** What it has, oldest first, and how to give it to the host instead. */
-  readonly sessions: Map<
-    string,
-    { readonly function: string; readonly givenAtMs: number; giveToHost: (() => void) | undefined }
-  >;
+  readonly sessions: Map<string, Given>;
   /** When it got the first of them, or ended the one before. */
   busySinceMs: number;
+}
+
+interface Given {
+  readonly function: string;
+  readonly givenAtMs: number;
+  readonly giveToHost: () => void;
+  /** Its time of LN3 is over. */
+  isLate: boolean;
 }
 
 export interface LanePorts {
@@ -55,7 +61,7 @@ export class Lanes {
       this.#lanes.delete(lane);
       for (const [session, { giveToHost }] of lane.sessions) {
         this.#bySession.delete(session);
-        giveToHost?.();
+        giveToHost();
       }
       lane.sessions.clear();
     });
@@ -72,7 +78,7 @@ export class Lanes {
     if (lane === undefined) return false;
     const nowMs = this.#ports.clock.monotonicMs();
     if (lane.sessions.size === 0) lane.busySinceMs = nowMs;
-    lane.sessions.set(message.session, { function: functionName, givenAtMs: nowMs, giveToHost });
+    lane.sessions.set(message.session, { function: functionName, givenAtMs: nowMs, giveToHost, isLate: false });
     this.#bySession.set(message.session, lane);
     lane.channel.send(message, blobs);
     this.#watch ??= this.#setWatch();
@@ -135,9 +141,9 @@ export class Lanes {
     for (const { sessions } of this.#lanes) {
       for (const given of sessions.values()) {
         if (given.givenAtMs > beforeMs) break;
-        // The instance's connection may still end before the host's: then it has been given already.
-        given.giveToHost?.();
-        given.giveToHost = undefined;
+        if (given.isLate) continue;
+        given.isLate = true;
+        given.giveToHost();
       }
     }
   }

@@ -23,8 +23,6 @@ assert(HELLO_MS_MAX < START_MS_MAX, 'a host says hello before it is ready');
 export const LANE_WATCH_MS = 100;
 /** Connections of one host's instances; it has no more instances than that. */
 export const LANES_MAX = 64;
-/** Sessions that one instance has at once at the most. */
-export const LANE_DEPTH_MAX = 16;
 /** As much work may wait for an instance: waking another one takes about as long. */
 export const LANE_WORTH_MS = 0.4;
 /** An instance that has not ended anything for so long takes its time, whatever is known of its functions. */

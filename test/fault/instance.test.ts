@@ -26,6 +26,12 @@ export default app('faulty', {
     hangs: fn(() => new Promise(() => {}), { timeoutMs: 200 }),
     rejects: fn(async () => { Promise.reject(new Error('nobody listens')); await sleep(300); return 'returned'; }),
     throwsInTimer: fn(async () => { setTimeout(() => { throw new Error('in a timer'); }, 5); await sleep(300); return 'returned'; }),
+    returnsAndExits: fn((_, [ms]) => {
+      const endMs = Date.now() + ms.json<number>();
+      while (Date.now() < endMs);
+      queueMicrotask(() => process.exit(9));
+      return 'returned';
+    }),
     stopsProcess: fn(async () => { process.kill(process.pid, 'SIGABRT'); await sleep(10_000); }),
     closesInput: fn(() => { process.stdout.write('x'.repeat(300_000)); process.stdin.destroy(); return 'ok'; }),
     patches: fn(() => { (globalThis as any).setTimeout = undefined; (Array.prototype as any).push = () => { throw new Error('patched'); }; return 'patched'; }, { pool: 'patched' }),
@@ -104,6 +110,19 @@ test('what is thrown comes with its name, its causes and the line of the authorâ
   for (const line of json.stack.split('\n').slice(1)) assert.match(line, /app\.ts/, json.stack);
   assert.doesNotMatch(JSON.stringify(json), /node_modules|dist\/|runner|node:internal/);
 });
+
+// Its end is in its ring, and its word to the server is not on its way yet. 250 ms: the server has given the session to the
+// host before, which knew it to be under way.
+for (const ms of [0, 250]) {
+  test(`what was returned after ${ms} ms is not lost with an instance that ends before it says so`, async () => {
+    const answer = await server.call('faulty/returnsAndExits', ms);
+    assert.equal(answer.status, 200, answer.bytes.toString());
+    assert.equal(answer.json, 'returned');
+    const record = await server.ended(answer.session);
+    assert.equal(record.state, 'completed');
+    assert.equal(record.counts.attempts, 1, 'it is not executed again');
+  });
+}
 
 test('a patched instance spoils its own pool only', async () => {
   await server.call('faulty/patches', 1);

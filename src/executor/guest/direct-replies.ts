@@ -2,10 +2,13 @@
 //
 // A session whose whole life was in this instance (begun here, no successor given away, nothing that the host evaluates)
 // is known here to its end, and so is its outcome: it goes straight to the server, and the host reads the story later. The
-// host stays the one who counts; the server takes whichever says the outcome first, since both say the same.
+// server takes whichever says the outcome first, since both say the same.
+//
+// Of a session that the server gave to this instance, and that is one attempt which sends nothing, even the account is
+// known here, and goes with the outcome; the host then has nothing to say. Of every other one the host keeps the account.
 
-import type { StoredObject } from '../../bucket/index.ts';
-import type { HostToServer } from '../../protocol/index.ts';
+import { type StoredObject, sizeOf } from '../../bucket/index.ts';
+import type { HostToServer, LaneAccount } from '../../protocol/index.ts';
 import type { Ticket } from '../shared/index.ts';
 
 /** To the server, on this instance's own connection. */
@@ -18,7 +21,17 @@ interface Known {
   live: number;
   result: StoredObject | undefined;
   readonly begunAtMs: number;
+  /** The server gave it to this instance, and nothing was sent. */
+  isAlone: boolean;
 }
+
+/** To be sent when the record of the end is written: who reads it finds the end in the ring. */
+export interface Answer {
+  readonly message: HostToServer & { type: 'session-outcome' };
+  readonly blobs: readonly Uint8Array[];
+}
+
+const NO_BLOBS: readonly Uint8Array[] = [];
 
 export class DirectReplies {
   readonly #known = new Map<number, Known>();
@@ -30,7 +43,8 @@ export class DirectReplies {
     if (send === undefined) this.#known.clear();
   }
 
-  begun(ticket: Ticket, nowMs: number): void {
+  /** @param given by the server, on this instance's own connection. */
+  begun(ticket: Ticket, nowMs: number, given: boolean): void {
     if (!ticket.direct || this.#send === undefined) return;
     this.#known.set(ticket.sessionNo, {
       session: ticket.session,
@@ -38,6 +52,7 @@ export class DirectReplies {
       live: 1,
       result: undefined,
       begunAtMs: nowMs,
+      isAlone: given,
     });
   }
 
@@ -45,6 +60,13 @@ export class DirectReplies {
   kept(sessionNo: number): void {
     const known = this.#known.get(sessionNo);
     if (known !== undefined) known.live++;
+  }
+
+  /** An object was sent that sets nothing off elsewhere. */
+  sent(sessionNo: number): void {
+    if (this.#known.size === 0) return;
+    const known = this.#known.get(sessionNo);
+    if (known !== undefined) known.isAlone = false;
   }
 
   /** Something of the session is known elsewhere from now on. */
@@ -57,42 +79,61 @@ export class DirectReplies {
     const known = this.#known.get(sessionNo);
     if (known === undefined) return;
     this.#known.delete(sessionNo);
-    if (object.name === undefined) this.#answer(known, object, false, nowMs);
+    if (object.name !== undefined) return;
+    const answer = answerOf(known, object, false, nowMs, undefined);
+    if (answer !== undefined) this.send(answer);
   }
 
-  /** @returns whether the outcome was sent: the host needs no haste. */
-  ended(ticket: Ticket, failed: boolean, result: StoredObject | undefined, nowMs: number): boolean {
+  /**
+   * @param isOpen what comes of the end is for the host to say: it failed, or a rule may execute it again.
+   * @returns what answers it; 'later': it goes on here, and nobody needs haste; undefined: the host answers.
+   */
+  ended(
+    ticket: Ticket,
+    isOpen: boolean,
+    result: StoredObject | undefined,
+    nowMs: number,
+  ): Answer | 'later' | undefined {
     const known = this.#known.get(ticket.sessionNo);
-    if (known === undefined) return false;
+    if (known === undefined) return undefined;
     if (ticket.wantsResult) known.result = result;
-    if (failed || --known.live === 0) this.#known.delete(ticket.sessionNo);
-    if (failed) return false;
-    // Not told in haste either: it goes on here.
-    if (known.live > 0) return true;
-    return this.#answer(known, known.result, true, nowMs);
+    if (isOpen || --known.live === 0) this.#known.delete(ticket.sessionNo);
+    if (isOpen) return undefined;
+    if (known.live > 0) return 'later';
+    return answerOf(known, known.result, true, nowMs, known.isAlone ? accountOf(ticket, known, nowMs) : undefined);
   }
 
-  #answer(known: Known, object: StoredObject | undefined, final: boolean, nowMs: number): boolean {
-    const content = object?.content;
-    let bytes: Uint8Array | undefined;
-    if (typeof content === 'string') bytes = Buffer.from(content);
-    else if (content instanceof Uint8Array) bytes = content;
-    // Bytes in the object store may be freed before the socket has taken them.
-    if (object !== undefined && bytes === undefined) return false;
-    const { session, run } = known;
-    this.#send?.(
-      {
-        type: 'session-outcome',
-        session,
-        run,
-        final,
-        busyMs: nowMs - known.begunAtMs,
-        ...(object === undefined || bytes === undefined
-          ? {}
-          : { payload: { contentType: object.contentType, size: bytes.length } }),
-      },
-      bytes === undefined ? [] : [bytes],
-    );
-    return true;
+  send({ message, blobs }: Answer): void {
+    this.#send?.(message, blobs);
   }
+}
+
+function accountOf({ inputs }: Ticket, { begunAtMs }: Known, nowMs: number): LaneAccount {
+  let bytes = 0;
+  for (const input of inputs) bytes += sizeOf(input);
+  return { objects: inputs.length, bytes, meteredMs: Math.round(Math.max(0, nowMs - begunAtMs) * 1_000) / 1_000 };
+}
+
+/** Undefined: its bytes lie in the object store and may be freed before the socket has taken them. */
+function answerOf(
+  { session, run, begunAtMs }: Known,
+  object: StoredObject | undefined,
+  final: boolean,
+  nowMs: number,
+  account: LaneAccount | undefined,
+): Answer | undefined {
+  const message: { -readonly [K in keyof Answer['message']]: Answer['message'][K] } = {
+    type: 'session-outcome',
+    session,
+    run,
+    final,
+    busyMs: nowMs - begunAtMs,
+  };
+  if (account !== undefined) message.account = account;
+  if (object === undefined) return { message, blobs: NO_BLOBS };
+  const { content, contentType } = object;
+  if (typeof content !== 'string' && !(content instanceof Uint8Array)) return undefined;
+  const bytes = typeof content === 'string' ? Buffer.from(content) : content;
+  message.payload = { contentType, size: bytes.length };
+  return { message, blobs: [bytes] };
 }

@@ -223,7 +223,11 @@ export class Runner {
     const now = this.#ports.monotonicMs();
     const ticket = laneTicket(message, blobs, row, sessionNo, this.tables.version, now);
     // Older offers first; if even older work waits in the host, this one waits there too.
-    if (this.#tickets.readyCount > 0 || this.#successors.first !== undefined) this.#pump();
+    let startedAtMs = now;
+    if (this.#tickets.readyCount > 0 || this.#successors.first !== undefined) {
+      this.#pump();
+      startedAtMs = this.#ports.monotonicMs();
+    }
     const isLate = this.#ports.epochMs() - (message.givenAtMs ?? 0) > LANE_READ_MS_MAX;
     const free =
       !isLate &&
@@ -231,7 +235,7 @@ export class Runner {
       this.#successors.first === undefined &&
       this.#tickets.backlog === 0 &&
       !this.#retiring;
-    writeLane(this.#reporter.ring, ticket, !free);
+    writeLane(this.#reporter.ring, ticket, free ? startedAtMs : undefined);
     this.#reporter.told(now, !free);
     if (!free) {
       this.#reporter.ringNow();
@@ -242,7 +246,7 @@ export class Runner {
       if (this.#bells.pause(this.boot.slot)) this.#paused = true;
       else this.#successors.passOn();
     }
-    this.#begin(ticket, WARM, -1);
+    this.#run(this.#attemptOf(ticket), startedAtMs, true);
     this.#pump();
   }
 
@@ -394,16 +398,28 @@ export class Runner {
   }
 
   #begin(ticket: Ticket, start: number, slot: number): void {
-    const row = this.tables.functions[ticket.function] as FunctionRow;
-    const inputs = ticket.inputs.map((wire) => new GuestObject(wire, ticket.session, this.#home));
-    const attempt = new Attempt(ticket, row, inputs);
-    this.#used++;
-    this.#rested = false;
+    const attempt = this.#attemptOf(ticket);
     const now = this.#ports.monotonicMs();
     writeStarted(this.#reporter.ring, attempt, start, now);
     if (slot >= 0) this.#tickets.done(slot);
-    if (ticket.direct && !this.#watchesStarts) this.#direct.begun(ticket, now);
     this.#reporter.told(now, false);
+    this.#run(attempt, now, false);
+  }
+
+  #attemptOf(ticket: Ticket): Attempt {
+    const row = this.tables.functions[ticket.function] as FunctionRow;
+    return new Attempt(
+      ticket,
+      row,
+      ticket.inputs.map((wire) => new GuestObject(wire, ticket.session, this.#home)),
+    );
+  }
+
+  /** Its beginning was told. @param given by the server itself. */
+  #run(attempt: Attempt, nowMs: number, given: boolean): void {
+    this.#used++;
+    this.#rested = false;
+    if (attempt.ticket.direct && !this.#watchesStarts) this.#direct.begun(attempt.ticket, nowMs, given);
     this.#running.add(attempt);
     try {
       const result = this.#invoke(attempt);
@@ -451,11 +467,15 @@ export class Runner {
     attempt.done = true;
     this.#contents.freeUnsent(attempt);
     this.#successors.learn(attempt, now);
-    writeEnded(this.#reporter.ring, attempt, now, error, result);
-    const answered = this.#direct.ended(ticket, error !== undefined || attempt.aborted !== undefined, result, now);
+    const isOpen = error !== undefined || attempt.aborted !== undefined || attempt.row.reruns.length > 0;
+    const answer = this.#direct.ended(ticket, isOpen, result, now);
+    const isAnswer = typeof answer === 'object';
+    writeEnded(this.#reporter.ring, attempt, now, error, result, isAnswer && answer.message.account !== undefined);
+    // After the record (RP1).
+    if (isAnswer) this.#direct.send(answer);
     // A session does not end before the successors that were made here: whoever ends them rings.
     const leavesNews = error !== undefined || attempt.firstSendMs === 0;
-    this.#reporter.told(now, leavesNews && !answered);
+    this.#reporter.told(now, leavesNews && answer === undefined);
   }
 
   /** Nothing runs and nothing can be taken. */
@@ -553,9 +573,10 @@ export class Runner {
     if (firings === undefined) {
       if (flags.output) this.#direct.output(attempt.sessionNo, object, now);
       else this.#direct.shared(attempt.sessionNo);
-    } else if (firings.length > 0) {
+    } else {
+      this.#direct.sent(attempt.sessionNo);
       // Whoever shall run it is woken before the host is.
-      this.#successors.add(attempt, object, firings, now);
+      if (firings.length > 0) this.#successors.add(attempt, object, firings, now);
     }
     this.#reporter.told(now, firings === undefined);
     // The loop itself sees to what comes after it.

@@ -26,8 +26,16 @@ import {
   type SessionEffect,
   type SessionEvent,
   SessionMachine,
+  sessionAlone,
 } from '../../scheduler/local/index.ts';
-import { type EventRecord, type InstanceToHost, type Speaker, withUserStack } from '../shared/index.ts';
+import {
+  type EndedRecord,
+  type EventRecord,
+  type InstanceToHost,
+  type LaneRecord,
+  type Speaker,
+  withUserStack,
+} from '../shared/index.ts';
 import { Deadlines } from './deadlines.ts';
 import { Evaluations } from './evaluations.ts';
 import { HostCounts } from './host-stats.ts';
@@ -39,6 +47,7 @@ import { Questions } from './questions.ts';
 import { Rings } from './rings.ts';
 import { SessionBytes } from './session-bytes.ts';
 import { endMessage, failuresOf, objectMessage, type SentEffect } from './session-messages.ts';
+import { ToldEnds, toldEndMessage } from './told-ends.ts';
 import { EndedSessions, type TraceNames } from './trace.ts';
 
 type HostLog = Omit<LogEntry, 'app' | 'version'>;
@@ -57,6 +66,7 @@ export class Driver {
   readonly evaluations: Evaluations;
   readonly deadlines: Deadlines;
   readonly ended = new EndedSessions();
+  readonly toldEnds = new ToldEnds();
   readonly #manifest: Manifest;
   readonly #slab: Slab;
   readonly #offers: Offers;
@@ -65,6 +75,8 @@ export class Driver {
   #triggers: TriggersByBucket = {};
   #logs: HostLog[] = [];
   #draining = false;
+  /** Number of the session whose end is being read and was told to the server by its instance. */
+  #told: number | undefined;
   #epochOffsetMs = 0;
   readonly #cancelledEarly = new Map<string, ErrorData>();
   /** Their first attempt has begun, and the server does not know it. */
@@ -170,7 +182,16 @@ export class Driver {
 
   /** Whether this execution of the session has begun already, or is over. */
   isKnownRun(session: string, run: number): boolean {
-    return (this.sessions.session(session) ?? this.ended.get(session))?.run === run;
+    const known = this.sessions.session(session) ?? this.ended.get(session);
+    return known === undefined ? this.toldEnds.find(session, run) !== undefined : known.run === run;
+  }
+
+  /** The server asks for an execution that is known: if it is over and an instance said so, the server may not have heard. */
+  tellAgain(session: string, run: number): void {
+    const end = this.toldEnds.find(session, run);
+    if (end === undefined) return;
+    const bytes = end.result === undefined ? undefined : this.bytes.bytesOf(end.result);
+    this.ports.send(toldEndMessage(end, bytes), bytes === undefined ? [] : [bytes]);
   }
 
   cancel(session: string, error: ErrorData): void {
@@ -268,6 +289,7 @@ export class Driver {
         this.apply({ ...record, type: 'object-sent', slot });
         return;
       case 'ended': {
+        this.#told = record.told ? record.sessionNo : undefined;
         const actual = this.instances.attemptOver(running, record);
         if (actual !== undefined) this.#offers.learnBody(running.instance.pool, record.atMs - actual.startedAtMs);
         const error =
@@ -275,6 +297,7 @@ export class Driver {
             ? undefined
             : withUserStack(JSON.parse(record.error) as ErrorData, this.boot.folder);
         this.apply({ ...record, type: 'attempt-ended', error });
+        this.#told = undefined;
         this.schedule(this.scheduler.handle({ type: 'attempt-over', slot }, this.now()));
         this.questions.instanceFree(this.now());
         this.bytes.noLongerRead(record.sessionNo);
@@ -284,7 +307,7 @@ export class Driver {
         this.#noted(record);
         return;
       case 'lane':
-        this.#laneSession(slot, record);
+        this.#laneSession(running, record);
         return;
       case 'handed-over':
         this.apply({ ...record, type: 'handed-over' });
@@ -308,9 +331,56 @@ export class Driver {
   }
 
   /** A session that the server gave to an instance itself. */
-  #laneSession(slot: number, record: EventRecord & { type: 'lane' }): void {
-    const { ticket, queue } = record;
-    if (this.isKnownRun(ticket.session, ticket.run)) return;
+  #laneSession(running: RunningInstance, record: LaneRecord): void {
+    const { slot } = running;
+    const { ticket, startedAtMs } = record;
+    const begun = startedAtMs !== undefined;
+    const isKnown = this.isKnownRun(ticket.session, ticket.run);
+    if (begun && !isKnown) {
+      const end = this.rings.takeToldEnd(running, ticket.sessionNo);
+      if (end !== undefined) {
+        this.#laneSessionOver(running, record, startedAtMs, end);
+        return;
+      }
+    }
+    if (!isKnown) this.#beginLaneSession(slot, record);
+    if (begun) {
+      const { sessionNo, id, fence } = record;
+      this.#heard(running, { type: 'started', sessionNo, id, fence, start: 'warm', atMs: startedAtMs });
+    }
+  }
+
+  /** It was over by the time it was read, and the server knows: what remains is to count it, and to keep its trace. */
+  #laneSessionOver(running: RunningInstance, record: LaneRecord, startedAtMs: number, end: EndedRecord): void {
+    const { slot, instance } = running;
+    const { ticket } = record;
+    const now = this.now();
+    this.#cancelledEarly.delete(ticket.session);
+    this.#counts.attemptStarted('warm');
+    this.schedule(this.scheduler.handle({ type: 'claimed', invocation: undefined, slot }, now));
+    this.schedule(this.scheduler.handle({ type: 'attempt-over', slot }, now));
+    this.#offers.learnBody(instance.pool, end.atMs - startedAtMs);
+    const session = sessionAlone({
+      no: ticket.sessionNo,
+      id: ticket.session,
+      run: ticket.run,
+      priority: ticket.priority,
+      deadlineMs: ticket.deadlineMs,
+      tables: this.#tables,
+      entry: ticket.id,
+      function: ticket.function,
+      inputs: ticket.inputs,
+      result: end.result,
+      slot,
+      instance: instance.id,
+      startedAtMs,
+      endedAtMs: end.atMs,
+    });
+    this.toldEnds.add(slot, session);
+    this.ended.add(session);
+  }
+
+  #beginLaneSession(slot: number, { ticket, startedAtMs }: LaneRecord): void {
     this.apply({
       type: 'session-started',
       id: ticket.session,
@@ -322,7 +392,7 @@ export class Driver {
       entries: [{ function: ticket.function, inputs: ticket.inputs }],
       objects: [],
       open: undefined,
-      lane: { no: ticket.sessionNo, slot, queue },
+      lane: { no: ticket.sessionNo, slot, queue: startedAtMs === undefined },
     });
     this.cancelIfAsked(ticket.session);
   }
@@ -466,6 +536,10 @@ export class Driver {
 
   #sessionEnded(effect: SessionEffect & { type: 'session-ended' }): void {
     const { session, error } = effect;
+    if (session.no === this.#told && effect.state === 'completed') {
+      this.toldEnds.add(session.entries[0]?.history.at(-1)?.slot ?? 0, session);
+      return;
+    }
     const sent: StoredObject[] = [];
     const result = error === undefined ? session.result : undefined;
     let header: PayloadHeader | undefined;

@@ -156,7 +156,8 @@ export class Host {
 
   #startSession(message: ServerToHost & { type: 'session-start' }, blobs: readonly Uint8Array[]): void {
     if (this.#driver.isKnownRun(message.session, message.run)) {
-      // An instance was given it, and its connection ended before the server heard of it.
+      // An instance was given it, and its connection ended before the server heard of it, or it is late.
+      this.#driver.tellAgain(message.session, message.run);
       for (const unused of blobs) this.#driver.bytes.freeBlob(unused);
       return;
     }

@@ -7,7 +7,7 @@
 //      news of one that is not known yet waits, and its ring with it, until that was read in another ring.
 // HO4. Instances that tell without end keep nobody from the host: it reads what was told when it began to look.
 
-import { type EventRecord, readRecord } from '../shared/index.ts';
+import { type EndedRecord, type EventRecord, readRecord } from '../shared/index.ts';
 import type { Instances, RunningInstance } from './instances.ts';
 import { HOST_SLICE_MS } from './limits.ts';
 
@@ -79,6 +79,17 @@ export class Rings {
     for (const running of this.#instances.all()) {
       if (running.ready && !this.#instances.bells.isSleeping(running.slot)) this.expectsNews = true;
     }
+  }
+
+  /** Takes the next record already if it is the end that its instance has told the server, of this session. */
+  takeToldEnd(running: RunningInstance, sessionNo: number): EndedRecord | undefined {
+    const bytes = running.reader.peek(running.readTo);
+    if (bytes === undefined) return undefined;
+    const record = readRecord(bytes);
+    if (record.type !== 'ended' || !record.told || record.sessionNo !== sessionNo) return undefined;
+    running.reader.advance();
+    running.recordsRead++;
+    return record;
   }
 
   /** @returns false when it stands at news of an invocation that is not known yet. */

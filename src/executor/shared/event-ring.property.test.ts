@@ -89,7 +89,7 @@ const written: fc.Arbitrary<Written> = fc.oneof(
     .tuple(speaker, fc.option(fc.string({ maxLength: 50 }), { nil: undefined }), fc.option(object, { nil: undefined }))
     .map(
       ([s, error, result]): Written => ({
-        write: (ring) => writeEnded(ring, s, 2, error, result),
+        write: (ring) => writeEnded(ring, s, 2, error, result, false),
         expect: (record) => {
           assert.ok(record.type === 'ended');
           assert.equal(record.error, error);

@@ -11,8 +11,10 @@ export {
 } from './limits.ts';
 export {
   CALL_TRIGGER,
+  type EndedRecord,
   type EventRecord,
   type InlineFiring,
+  type LaneRecord,
   type Note,
   readRecord,
   type SentRecord,

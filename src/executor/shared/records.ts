@@ -48,21 +48,32 @@ export interface SentRecord extends Speaker {
   readonly firings: readonly InlineFiring[] | undefined;
 }
 
+export interface EndedRecord extends Speaker {
+  readonly type: 'ended';
+  readonly atMs: number;
+  /** Busy time of the attempt's instance, ms. */
+  readonly error: string | undefined;
+  /** Return value; undefined when there was none or when it is of no use. */
+  readonly result: StoredObject | undefined;
+  /** The instance has given the server the whole account of the session (LaneAccount). */
+  readonly told: boolean;
+}
+
+/** A session that the server gave to the instance itself. */
+export interface LaneRecord extends Speaker {
+  readonly type: 'lane';
+  readonly ticket: Ticket;
+  /** When its attempt began there, warm; undefined: the instance is not free, the host shall queue it. */
+  readonly startedAtMs: number | undefined;
+}
+
 export type EventRecord =
   | (Speaker & { readonly type: 'started'; readonly start: StartKind; readonly atMs: number })
   | SentRecord
-  | (Speaker & {
-      readonly type: 'ended';
-      readonly atMs: number;
-      /** Busy time of the attempt's instance, ms. */
-      readonly error: string | undefined;
-      /** Return value; undefined when there was none or when it is of no use. */
-      readonly result: StoredObject | undefined;
-    })
+  | EndedRecord
   /** Rare things, as JSON: close, join. */
   | (Speaker & { readonly type: 'note'; readonly note: Note })
-  /** A session that the server gave to the instance itself; `queue`: the instance is not free, the host shall queue it. */
-  | (Speaker & { readonly type: 'lane'; readonly ticket: Ticket; readonly queue: boolean })
+  | LaneRecord
   /** The host shall queue it: the instance made it, and there was no room to offer it. */
   | (Speaker & { readonly type: 'handed-over' });
 
@@ -111,6 +122,7 @@ export function writeEnded(
   atMs: number,
   error: string | undefined,
   result: StoredObject | undefined,
+  told: boolean,
 ): void {
   const writer = ring.begin(
     SPEAKER_BYTES + 16 + textBytesMax(error) + (result === undefined ? 0 : objectBytesMax(result)),
@@ -118,7 +130,7 @@ export function writeEnded(
   speaker(writer, ENDED, s);
   writer.f64(atMs);
   writer.text(error);
-  writer.u8(result === undefined ? 0 : 1);
+  writer.u8((result === undefined ? 0 : 1) | (told ? 2 : 0));
   if (result !== undefined) writeObject(writer, result);
   ring.commit();
 }
@@ -137,11 +149,11 @@ export function writeHandedOver(ring: EventRingWriter, s: Speaker): void {
   ring.commit();
 }
 
-/** @param queue the instance is not free: the host queues it. */
-export function writeLane(ring: EventRingWriter, ticket: Ticket, queue: boolean): void {
+/** @param startedAtMs undefined: the instance is not free, the host queues it. */
+export function writeLane(ring: EventRingWriter, ticket: Ticket, startedAtMs: number | undefined): void {
   const writer = ring.begin(SPEAKER_BYTES + 8 + ticketBytesMax(ticket));
   speaker(writer, LANE, ticket);
-  writer.u8(queue ? 1 : 0);
+  writer.f64(startedAtMs ?? -1);
   writeTicket(writer, ticket);
   ring.commit();
 }
@@ -196,16 +208,18 @@ export function readRecord(reader: ByteReader): EventRecord {
     case ENDED: {
       const atMs = reader.f64();
       const error = reader.text();
-      const result = reader.u8() === 1 ? readObject(reader) : undefined;
-      return { type: 'ended', sessionNo, id, fence, atMs, error, result };
+      const flags = reader.u8();
+      const result = (flags & 1) !== 0 ? readObject(reader) : undefined;
+      return { type: 'ended', sessionNo, id, fence, atMs, error, result, told: (flags & 2) !== 0 };
     }
     case NOTE:
       return { type: 'note', sessionNo, id, fence, note: JSON.parse(reader.text() ?? '{}') as Note };
     case HANDED_OVER:
       return { type: 'handed-over', sessionNo, id, fence };
     case LANE: {
-      const queue = reader.u8() === 1;
-      return { type: 'lane', sessionNo, id, fence, queue, ticket: readTicket(reader) };
+      const atMs = reader.f64();
+      const startedAtMs = atMs < 0 ? undefined : atMs;
+      return { type: 'lane', sessionNo, id, fence, startedAtMs, ticket: readTicket(reader) };
     }
     default:
       throw new Error(`unknown record kind ${kind}`);

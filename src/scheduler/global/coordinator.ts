@@ -21,7 +21,7 @@ import { PersistedObjects } from './persisted-objects.ts';
 import type { CoordinatorPorts, HostLink } from './ports.ts';
 import type { RecordChange } from './record-store.ts';
 import { restoreCoordinator } from './restore.ts';
-import { type FailedInvocation, Session, type SessionEnd, type SessionSpec } from './session.ts';
+import { type FailedInvocation, laneEnd, Session, type SessionEnd, type SessionSpec } from './session.ts';
 import { keys, outputChange } from './session-codec.ts';
 import { sendStart } from './session-start.ts';
 import { type LostHost, SessionTable, type SessionTableEffect, type SessionTableEvent } from './session-table.ts';
@@ -302,17 +302,13 @@ export class Coordinator {
         return;
       }
       case 'session-outcome': {
-        const { session, run, final, payload } = message;
-        const bytes = blobs[0] ?? NO_BYTES;
-        this.handle({
-          type: 'host-outcome',
-          session,
-          run,
-          final,
-          payload: payload === undefined ? undefined : { contentType: payload.contentType, bytes },
-        });
+        const { session, run, final, payload: header, account } = message;
+        const payload =
+          header === undefined ? undefined : { contentType: header.contentType, bytes: blobs[0] ?? NO_BYTES };
         const lanes = this.linkOf(app, version)?.lanes;
         lanes?.learn(session, message.busyMs);
+        if (account !== undefined) this.handle({ type: 'host-ended', session, run, end: laneEnd(account, payload) });
+        else this.handle({ type: 'host-outcome', session, run, final, payload });
         if (final) lanes?.done(session);
         return;
       }

@@ -4,6 +4,7 @@ import type { EpochMs, ErrorData, MonotonicMs, SessionId } from '../../base/inde
 import { assert } from '../../base/index.ts';
 import type {
   FinalFailure,
+  LaneAccount,
   ObjectHeader,
   OutputEvent,
   Payload,
@@ -93,6 +94,14 @@ export type OutsideEvent =
 
 export const NO_COUNTS: SessionCounts = { invocations: 0, attempts: 0, objects: 0, bytes: 0, firings: 0 };
 const NO_OUTPUTS: readonly OutputEvent[] = [];
+const NO_UNFIRED: readonly UnfiredTrigger[] = [];
+
+/** The end of a session that was one attempt which sent nothing. */
+export function laneEnd({ objects, bytes, meteredMs }: LaneAccount, result: Payload | undefined): SessionEnd {
+  const counts = { invocations: 1, attempts: 1, objects, bytes, firings: 0 };
+  const end = { state: 'completed' as const, unfired: NO_UNFIRED, counts, meteredMs };
+  return result === undefined ? end : { ...end, result };
+}
 
 export class Session {
   readonly id: SessionId;

@@ -24,4 +24,5 @@ export {
   type Place,
   type Session,
 } from './session.ts';
+export { type Alone, sessionAlone } from './session-alone.ts';
 export { SessionMachine } from './session-machine.ts';

@@ -7,7 +7,7 @@ import type { Prng } from '../../base/index.ts';
 import type { RerunRow } from '../../bucket/index.ts';
 import type { Now } from '../../trigger/index.ts';
 import type { SessionEffect, SessionEvent, Which } from './events.ts';
-import { addInvocation, findInvocation, type Invocation, type Session } from './session.ts';
+import { findInvocation, type Invocation, newInvocation, type Session } from './session.ts';
 import type { TimerQueue } from './timer-queue.ts';
 
 export interface MachineState {
@@ -42,33 +42,8 @@ export function makeInvocation(
   session: Session,
   made: Pick<Invocation, 'id' | 'row' | 'firing' | 'parent' | 'inputs' | 'fence' | 'wantsResult'>,
 ): Invocation {
-  const invocation: Invocation = {
-    session,
-    id: made.id,
-    row: made.row,
-    firing: made.firing,
-    parent: made.parent,
-    wantsResult: made.wantsResult,
-    inputs: made.inputs,
-    out: [],
-    place: 'queued',
-    slot: -1,
-    fence: made.fence,
-    attempts: 0,
-    failures: 0,
-    losses: 0,
-    reruns: 0,
-    missed: undefined,
-    queuedAtMs: state.now.monotonicMs,
-    startedAtMs: 0,
-    hostEvaluates: false,
-    sendError: undefined,
-    history: [],
-    next: undefined,
-  };
-  addInvocation(session, invocation);
   session.live++;
-  return invocation;
+  return newInvocation(session, { ...made, queuedAtMs: state.now.monotonicMs });
 }
 
 /** It waits for an instance from now on. */

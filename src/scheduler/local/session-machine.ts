@@ -21,7 +21,7 @@ import { attemptEnded, attemptLost, attemptStarted, failForGood, retryDue, ruleT
 import type { SessionEffect, SessionEvent, Which } from './events.ts';
 import { IDLE_TIMEOUT_MS_DEFAULT } from './limits.ts';
 import { enqueue, findSpeaker, type MachineState, makeInvocation } from './machine-state.ts';
-import { invocationsOf, type Session } from './session.ts';
+import { invocationsOf, newSession, type Session } from './session.ts';
 import { cancelSession, settle, touch } from './session-end.ts';
 import { evaluated } from './session-evaluations.ts';
 import { acknowledged, objectNamed, objectSent, recordObject, takeObject } from './session-objects.ts';
@@ -199,7 +199,7 @@ export class SessionMachine {
   #start(event: SessionEvent & { type: 'session-started' }): void {
     assert(!this.#state.byId.has(event.id), 'a session begins once');
     const now = this.#state.now.monotonicMs;
-    const session: Session = {
+    const session = newSession({
       no: event.lane?.no ?? this.#nextNo,
       id: event.id,
       run: event.run,
@@ -208,35 +208,11 @@ export class SessionMachine {
       deadlineMs: event.deadlineMs,
       tables: event.tables,
       startedAtMs: now,
-      invocations: new Map(),
-      invocationCount: 0,
-      entries: [],
-      objects: [],
-      named: new Map(),
-      triggers: new Map(),
-      heldObjects: new Map(),
-      timedAtMs: new Map(),
-      losers: new Map(),
-      live: 0,
-      running: 0,
-      acks: new Map(),
-      nextAck: 1,
-      outputs: 0,
-      result: undefined,
-      firstError: undefined,
-      failures: [],
-      failuresDropped: 0,
-      bytes: 0,
-      firings: 0,
-      attempts: 0,
-      meteredMs: 0,
       open:
         event.open === undefined
           ? undefined
           : { idleTimeoutMs: event.open.idleTimeoutMs || IDLE_TIMEOUT_MS_DEFAULT, closed: false, idleSinceMs: now },
-      state: 'running',
-      endedAtMs: 0,
-    };
+    });
     if (event.lane === undefined) this.#nextNo = this.#nextNo === HOST_NO_MAX ? 1 : this.#nextNo + 1;
     assert(!this.#state.byNo.has(session.no), 'a session number is used by one session at a time');
     this.#state.byId.set(session.id, session);

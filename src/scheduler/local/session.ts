@@ -113,13 +113,87 @@ export interface Session {
   endedAtMs: number;
 }
 
+/** One that begins now. */
+export function newSession(
+  begun: Pick<Session, 'no' | 'id' | 'run' | 'durable' | 'priority' | 'deadlineMs' | 'tables' | 'startedAtMs' | 'open'>,
+): Session {
+  return {
+    no: begun.no,
+    id: begun.id,
+    run: begun.run,
+    durable: begun.durable,
+    priority: begun.priority,
+    deadlineMs: begun.deadlineMs,
+    tables: begun.tables,
+    startedAtMs: begun.startedAtMs,
+    invocations: new Map(),
+    invocationCount: 0,
+    entries: [],
+    objects: [],
+    named: new Map(),
+    triggers: new Map(),
+    heldObjects: new Map(),
+    timedAtMs: new Map(),
+    losers: new Map(),
+    live: 0,
+    running: 0,
+    acks: new Map(),
+    nextAck: 1,
+    outputs: 0,
+    result: undefined,
+    firstError: undefined,
+    failures: [],
+    failuresDropped: 0,
+    bytes: 0,
+    firings: 0,
+    attempts: 0,
+    meteredMs: 0,
+    open: begun.open,
+    state: 'running',
+    endedAtMs: 0,
+  };
+}
+
+/** One that waits, and is in its session from now on. */
+export function newInvocation(
+  session: Session,
+  made: Pick<Invocation, 'id' | 'row' | 'firing' | 'parent' | 'inputs' | 'fence' | 'wantsResult' | 'queuedAtMs'>,
+): Invocation {
+  const invocation: Invocation = {
+    session,
+    id: made.id,
+    row: made.row,
+    firing: made.firing,
+    parent: made.parent,
+    wantsResult: made.wantsResult,
+    inputs: made.inputs,
+    out: [],
+    place: 'queued',
+    slot: -1,
+    fence: made.fence,
+    attempts: 0,
+    failures: 0,
+    losses: 0,
+    reruns: 0,
+    missed: undefined,
+    queuedAtMs: made.queuedAtMs,
+    startedAtMs: 0,
+    hostEvaluates: false,
+    sendError: undefined,
+    history: [],
+    next: undefined,
+  };
+  addInvocation(session, invocation);
+  return invocation;
+}
+
 export function findInvocation(session: Session, id: Hash64): Invocation | undefined {
   let invocation = session.invocations.get(id.lo);
   while (invocation !== undefined && invocation.id.hi !== id.hi) invocation = invocation.next;
   return invocation;
 }
 
-export function addInvocation(session: Session, invocation: Invocation): void {
+function addInvocation(session: Session, invocation: Invocation): void {
   invocation.next = session.invocations.get(invocation.id.lo);
   session.invocations.set(invocation.id.lo, invocation);
   session.invocationCount++;
