@@ -15,6 +15,11 @@ export class Heap<T> {
     return this.#items[0];
   }
 
+  /** All of them, in no order. */
+  values(): Iterable<T> {
+    return this.#items.values();
+  }
+
   push(item: T): void {
     const items = this.#items;
     items.push(item);

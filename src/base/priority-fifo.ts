@@ -67,6 +67,11 @@ export class PriorityFifo<T> {
     this.#withdrawn = 0;
   }
 
+  /** All that wait, in no order. */
+  *values(): Generator<T> {
+    for (const { fifo } of this.#rows) for (const { item } of fifo) if (this.#options.waits(item)) yield item;
+  }
+
   /** Whose turn it is, without taking it. */
   peek(nowMs: number): T | undefined {
     return this.#next(nowMs)?.fifo.peek()?.item;

@@ -26,6 +26,7 @@ import {
   SESSION_RETENTION_MS,
   STARTS_UNDER_WAY_MAX,
   unknownApp,
+  WATCHDOG_MS,
 } from '../scheduler/index.ts';
 import type { Supervisor } from '../supervisor/index.ts';
 import { CUSTOM_STATE_CHARS_MAX, EVALUATION_QUEUE_MAX, EVALUATION_TRIES_MAX } from '../trigger/index.ts';
@@ -201,6 +202,7 @@ function limits(settings: Settings): { name: string; value: number | string; uni
     count('outputsMax', OUTPUTS_MAX, 'outputs of one session that are kept for replay'),
     ms('sessionRetentionMs', SESSION_RETENTION_MS, 'records and outputs of asynchronous and idempotent sessions'),
     ms('idempotencyWindowMs', IDEMPOTENCY_WINDOW_MS, 'how long an idempotency key means the same session'),
+    ms('watchdogMs', WATCHDOG_MS, 'how often it is checked that every session can go on; else it is parked'),
     ms('openIdleTimeoutMs', OPEN_IDLE_TIMEOUT_MS, 'an open session that gets nothing ends after this'),
     count('endedSessionsMax', ENDED_SESSIONS_MAX, 'records of synchronous sessions without a key, newest kept'),
     bytes('endedBytesMax', ENDED_BYTES_MAX, 'the same by bytes'),

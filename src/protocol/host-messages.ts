@@ -83,6 +83,12 @@ export type ServerToHost =
   | { readonly type: 'triggers-set'; readonly bucket: string; readonly triggers: Readonly<Record<string, TriggerSpec>> }
   | { readonly type: 'trace-get'; readonly requestId: number; readonly session: string }
   | { readonly type: 'stats-get'; readonly requestId: number }
+  /** Executions that this host should have. Reply: `unknown`, those that it does not have. */
+  | {
+      readonly type: 'sessions-check';
+      readonly requestId: number;
+      readonly sessions: readonly { readonly session: string; readonly run: number }[];
+    }
   | {
       readonly type: 'reply';
       readonly requestId: number;
@@ -132,7 +138,8 @@ export type HostToServer =
       readonly type: 'session-ended';
       readonly session: string;
       readonly run: number;
-      readonly state: 'completed' | 'failed' | 'cancelled';
+      /** `parked`: the host found that it could not go on, and let go of it; `error` says why. */
+      readonly state: 'completed' | 'failed' | 'cancelled' | 'parked';
       readonly result?: PayloadHeader;
       readonly error?: ErrorData;
       readonly unfired: readonly UnfiredTrigger[];
@@ -166,6 +173,7 @@ export type HostToServer =
       readonly evaluation?: EvaluationResult;
       readonly trace?: SessionTrace;
       readonly stats?: HostStats;
+      readonly unknown?: readonly string[];
     };
 
 /** Counts of a session that was one attempt and sent nothing; see `session-outcome`. */

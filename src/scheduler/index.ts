@@ -19,6 +19,7 @@ export {
   SESSION_RETENTION_MS,
   STARTS_UNDER_WAY_MAX,
   WEIGHT_DEFAULT,
+  WATCHDOG_MS,
 } from './global/limits.ts';
 export type {
   AppDirectory,

@@ -11,6 +11,7 @@ import {
   type Invocation,
   type LocalScheduler,
   type SessionMachine,
+  WATCHDOG_MS,
 } from '../../scheduler/local/index.ts';
 import type { Speaker } from '../shared/index.ts';
 import { type Actual, type Instances, type RunningInstance, sameAttempt } from './instances.ts';
@@ -28,6 +29,8 @@ export interface DeadlinePorts {
   readonly rings: Rings;
   /** Reads what was told, and lets time pass in the machines. */
   readonly onTimePassed: () => void;
+  /** Time to check that every session can go on. */
+  readonly onWatch: () => void;
   /** Its attempt is over, although the handler still runs. */
   readonly onTimeout: (invocation: Invocation, error: ErrorData) => void;
 }
@@ -35,6 +38,8 @@ export interface DeadlinePorts {
 export class Deadlines {
   readonly #ports: DeadlinePorts;
   #timerAtMs = Number.POSITIVE_INFINITY;
+  /** When sessions are checked next; none: there is no session. */
+  #watchAtMs = Number.POSITIVE_INFINITY;
   #cancelTimer: (() => void) | undefined;
 
   constructor(ports: DeadlinePorts) {
@@ -53,6 +58,9 @@ export class Deadlines {
     if (schedulerAt !== undefined && schedulerAt < at) at = schedulerAt;
     if (instances.actualCount > 0) at = Math.min(at, this.#nextDeadlineMs());
     else if (rings.expectsNews || questions.pending) at = Math.min(at, clock.monotonicMs() + WATCH_MS);
+    if (sessions.sessionCount === 0) this.#watchAtMs = Number.POSITIVE_INFINITY;
+    else if (this.#watchAtMs === Number.POSITIVE_INFINITY) this.#watchAtMs = clock.monotonicMs() + WATCHDOG_MS;
+    at = Math.min(at, this.#watchAtMs);
     if (at >= this.#timerAtMs) return;
     this.#cancelTimer?.();
     this.#timerAtMs = at;
@@ -106,9 +114,13 @@ export class Deadlines {
   }
 
   #onTimer(): void {
-    const { clock, instances, questions, onTimePassed } = this.#ports;
+    const { clock, instances, questions, onTimePassed, onWatch } = this.#ports;
     onTimePassed();
     const now = clock.monotonicMs();
+    if (now >= this.#watchAtMs) {
+      this.#watchAtMs = now + WATCHDOG_MS;
+      onWatch();
+    }
     for (const running of instances.all()) {
       for (const actual of [...running.actual]) this.#check(running, actual, now);
     }

@@ -39,7 +39,7 @@ import {
 import { Deadlines } from './deadlines.ts';
 import { Evaluations } from './evaluations.ts';
 import { HostCounts } from './host-stats.ts';
-import { HOST_OWNER, Instances, type RunningInstance } from './instances.ts';
+import { HOST_OWNER, Instances, type RunningInstance, sameAttempt } from './instances.ts';
 import { CANCELLED_EARLY_MAX, CLOCK_SET_MS_MIN, HOST_SLICE_MS, LOGS_PER_MESSAGE_MAX } from './limits.ts';
 import { Offers } from './offers.ts';
 import type { HostPorts } from './ports.ts';
@@ -81,6 +81,8 @@ export class Driver {
   readonly #cancelledEarly = new Map<string, ErrorData>();
   /** Their first attempt has begun, and the server does not know it. */
   #begun: Session[] = [];
+  /** Sessions that could not go on when the watchdog looked last. */
+  #suspects = new Set<Session>();
 
   /** @param onMessage gets what an instance says otherwise than through its ring. */
   constructor(
@@ -146,6 +148,7 @@ export class Driver {
         this.apply({ type: 'time-passed' });
         this.schedule(this.scheduler.handle({ type: 'time-passed' }, this.now()));
       },
+      onWatch: () => this.#watch(),
       onTimeout: (invocation, error) => this.apply({ type: 'attempt-lost', invocation, why: 'timeout', error }),
     });
   }
@@ -424,6 +427,25 @@ export class Driver {
     this.schedule(this.scheduler.handle({ type: 'instance-gone', slot: running.slot, error }, this.now()));
     this.questions.instanceGone(running.slot, error, attempts.length > 0, this.now());
     this.deadlines.arm();
+  }
+
+  /** (WD1) A session that could not go on twice in a row is parked: nothing was under way that would have helped it. */
+  #watch(): void {
+    this.drain();
+    const waiting = this.scheduler.waitingInvocations();
+    const stuck = this.sessions.stuck({
+      isWaiting: (invocation) => waiting.has(invocation),
+      isHeld: ({ slot }) => this.instances.at(slot) !== undefined,
+      isRunning: ({ slot, session, id, fence }) => {
+        const which = { sessionNo: session.no, id, fence };
+        return this.instances.at(slot)?.actual.some((actual) => sameAttempt(actual, which)) === true;
+      },
+    });
+    const suspects = this.#suspects;
+    this.#suspects = new Set(stuck.map(({ session }) => session));
+    for (const { session, reason } of stuck) {
+      if (suspects.has(session)) this.apply({ type: 'session-stuck', session, reason });
+    }
   }
 
   // ── effects ────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -141,6 +141,13 @@ export class Host {
           return { stats: this.#driver.stats() };
         });
         break;
+      case 'sessions-check':
+        this.#answer(message.requestId, () => {
+          this.#driver.drain();
+          const unknown = message.sessions.filter(({ session, run }) => !this.#driver.isKnownRun(session, run));
+          return { unknown: unknown.map(({ session }) => session) };
+        });
+        break;
       case 'reply':
         this.#objectRequests.answered(message, blobs);
         break;

@@ -7,7 +7,7 @@
 // CO1. A promise that something is kept resolves only after its transaction is durable.
 // CO2. The start of an ephemeral session, and its end, touch no disk, set no timer and make one promise each.
 
-import { type ErrorData, type MonotonicMs, PlatformError, sessionIdOf } from '../../base/index.ts';
+import { type ErrorData, fromErrorData, type MonotonicMs, PlatformError, sessionIdOf } from '../../base/index.ts';
 import type { CancelTimer } from '../../platform/index.ts';
 import type { FinalFailure, HostToServer } from '../../protocol/index.ts';
 import type { Now } from '../../trigger/index.ts';
@@ -27,6 +27,7 @@ import { sendStart } from './session-start.ts';
 import { type LostHost, SessionTable, type SessionTableEffect, type SessionTableEvent } from './session-table.ts';
 import { SessionWaits } from './session-waits.ts';
 import { SessionWrites } from './session-writes.ts';
+import { Watchdog } from './watchdog.ts';
 
 const NO_BYTES = new Uint8Array(0);
 
@@ -65,6 +66,7 @@ export class Coordinator {
   readonly #links = new Map<string, Map<string, HostLink>>();
   readonly #linkWaiters = new Map<string, { resolve: (link: HostLink) => void; reject: (error: unknown) => void }[]>();
   readonly #hostObjects: HostObjects;
+  readonly #watchdog: Watchdog;
   readonly #idempotency = new Map<string, Session>();
   #tableTimer: { readonly atMs: number; readonly cancel: CancelTimer } | undefined;
   #sweepTimer: CancelTimer | undefined;
@@ -83,6 +85,7 @@ export class Coordinator {
     this.waits = new SessionWaits(ports, this.writes, (app, version) => this.linkOf(app, version));
     this.firings = new Firings(this, this.writes);
     this.#hostObjects = new HostObjects(this);
+    this.#watchdog = new Watchdog(this);
   }
 
   get triggers(): BucketTriggers {
@@ -105,6 +108,7 @@ export class Coordinator {
   async restore(): Promise<void> {
     await restoreCoordinator(this);
     this.#sweepLater();
+    this.#watchdog.start();
   }
 
   // ── Sessions ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -169,6 +173,13 @@ export class Coordinator {
         if (!session.spec.durable) this.waits.settle(session, outcome);
         // The end of the same event is written first, so that what is answered is on disk (CO1).
         else queueMicrotask(() => this.waits.settleDurable(session, outcome));
+        return;
+      }
+      case 'parked': {
+        const { session, error } = effect;
+        this.linkOf(session.spec.app, session.spec.version)?.lanes.done(session.id);
+        this.waits.settle(session, session.outcome ?? { ok: false, error });
+        this.ports.report(`session ${session.id} of app '${session.spec.app}' is parked`, fromErrorData(error));
         return;
       }
       case 'ended':
@@ -298,7 +309,15 @@ export class Coordinator {
     if (this.#closed) return;
     switch (message.type) {
       case 'session-ended': {
-        this.handle({ type: 'host-ended', session: message.session, run: message.run, end: endOf(message, blobs) });
+        const { session, run, state, error } = message;
+        if (state !== 'parked') this.handle({ type: 'host-ended', session, run, end: endOf(message, state, blobs) });
+        else
+          this.handle({
+            type: 'stuck',
+            session,
+            run,
+            error: error ?? { code: 'E_PARKED', message: 'It cannot go on.' },
+          });
         return;
       }
       case 'session-outcome': {
@@ -393,6 +412,7 @@ export class Coordinator {
     this.#closed = true;
     this.#tableTimer?.cancel();
     this.#sweepTimer?.();
+    this.#watchdog.stop();
     const error: ErrorData = { code: 'E_SHUTTING_DOWN', message: 'The server shut down before the session ended.' };
     this.waits.close(error);
     await this.writes.settled();
@@ -414,12 +434,17 @@ export class Coordinator {
   }
 }
 
-function endOf(message: HostToServer & { type: 'session-ended' }, blobs: readonly Uint8Array[]): SessionEnd {
+function endOf(
+  message: HostToServer & { type: 'session-ended' },
+  state: SessionEnd['state'],
+  blobs: readonly Uint8Array[],
+): SessionEnd {
   const { type: _type, session: _session, run: _run, result, failures, ...end } = message;
   let next = 0;
   const blob = () => blobs[next++] ?? NO_BYTES;
   return {
     ...end,
+    state,
     ...(result === undefined ? {} : { result: { contentType: result.contentType, bytes: blob() } }),
     ...(failures === undefined ? {} : { failures: failures.map((failure) => withInputs(failure, blob)) }),
   };

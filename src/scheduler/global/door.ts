@@ -166,8 +166,13 @@ export class Door {
     if (isEnded(session)) await this.#coordinator.writes.written(id);
   }
 
+  /** One that is parked goes on: it is executed again under its id. Else a new one with the same inputs. */
   async retrySession(id: string): Promise<{ session: string }> {
-    return this.#starts.again(await findSession(this.#coordinator, id), { retryOf: id });
+    const session = await findSession(this.#coordinator, id);
+    if (session.phase !== 'parked') return this.#starts.again(session, { retryOf: id });
+    assertAccepting(this.#coordinator);
+    this.#coordinator.handle({ type: 'resume', session: id });
+    return { session: id };
   }
 
   async forkSession(id: string): Promise<{ session: string }> {

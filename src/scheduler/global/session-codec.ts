@@ -8,6 +8,7 @@ import {
   type Payload,
   type PayloadHeader,
   type SessionRecord,
+  type SessionState,
 } from '../../protocol/index.ts';
 import { RECORD_RESULT_BYTES_MAX } from './limits.ts';
 import type { RecordChange, StoredRecord } from './record-store.ts';
@@ -122,15 +123,16 @@ export function outsideOf(record: StoredRecord<unknown>): OutsideEvent {
 /** What `GET /v1/sessions/{id}` shows. */
 export function recordOf(session: Session): SessionRecord {
   const { spec, end } = session;
+  const error = end?.error ?? session.parkError;
   const payload = session.outcome?.ok === true ? session.outcome.payload : undefined;
   return {
     session: session.id,
     app: spec.app,
     version: spec.version,
     function: spec.entries[0]?.function ?? '',
-    state: end?.state ?? 'running',
+    state: stateOf(session),
     ...(payload === undefined ? {} : { result: shown(session.id, payload) }),
-    ...(end?.error === undefined ? {} : { error: end.error }),
+    ...(error === undefined ? {} : { error }),
     tags: spec.tags,
     causes: spec.causes,
     ...(spec.causesCount === undefined ? {} : { causesCount: spec.causesCount }),
@@ -142,6 +144,10 @@ export function recordOf(session: Session): SessionRecord {
     ...(spec.retryOf === undefined ? {} : { retryOf: spec.retryOf }),
     ...(spec.forkOf === undefined ? {} : { forkOf: spec.forkOf }),
   };
+}
+
+export function stateOf({ end, phase }: Session): SessionState {
+  return end?.state ?? (phase === 'parked' ? 'parked' : 'running');
 }
 
 /** Milliseconds of monotonic time until a wall-clock time. */

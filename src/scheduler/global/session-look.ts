@@ -19,7 +19,7 @@ import type { Coordinator } from './coordinator.ts';
 import { assertBucket, assertKept, findSession, openApp, unknownSession } from './door-checks.ts';
 import { LIST_LIMIT_MAX } from './limits.ts';
 import type { Session, StoredObject } from './session.ts';
-import { recordOf } from './session-codec.ts';
+import { recordOf, stateOf } from './session-codec.ts';
 
 /** Longest wait of one `/result` request. */
 const RESULT_WAIT_MS_MAX = 600_000;
@@ -50,6 +50,7 @@ export class SessionLook {
       return this.#coordinator.waits.outcomeOf(session);
     }
     if (session.phase === 'ended') return outcomeOf(session);
+    if (session.parkError !== undefined) return { ok: false, error: session.parkError };
     if (waitMs <= 0) return undefined;
     const { clock, timers } = this.#coordinator.ports;
     const untilMs = (clock.monotonicMs() + Math.min(waitMs, RESULT_WAIT_MS_MAX)) as MonotonicMs;
@@ -113,14 +114,15 @@ export class SessionLook {
     if (query.app !== undefined) openApp(this.#coordinator, query.app, true);
     const matches = (session: Session) =>
       (query.app === undefined || session.spec.app === query.app) &&
-      (query.state === undefined || (session.end?.state ?? 'running') === query.state) &&
+      (query.state === undefined || stateOf(session) === query.state) &&
       (query.tag === undefined || session.spec.tags[query.tag[0]] === query.tag[1]) &&
       (before === undefined || newestFirst(session, before) > 0);
     const found: Session[] = [];
-    if (query.state === undefined || query.state === 'running') {
+    const liveStates: readonly (SessionState | undefined)[] = [undefined, 'running', 'parked'];
+    if (liveStates.includes(query.state)) {
       for (const session of this.#coordinator.table.all()) if (matches(session)) found.push(session);
     }
-    if (query.state !== 'running') {
+    if (query.state !== 'running' && query.state !== 'parked') {
       let count = 0;
       for (const session of this.#coordinator.archive.list(before)) {
         if (!matches(session)) continue;

@@ -1,6 +1,6 @@
-// Goal: every accepted session ends exactly once, whatever comes in whatever order (ST1 to ST4).
+// Goal: every accepted session ends exactly once, whatever comes in whatever order (ST1 to ST6).
 // Method: generated interleavings of starts, host starts and deaths, outputs, ends (of current and overtaken runs),
-// cancellations and time; a ledger beside the table counts what it was told.
+// cancellations, parking and time; a ledger beside the table counts what it was told.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -14,6 +14,7 @@ const VERSIONS = ['v1', 'v2'];
 const COMPLETED: SessionEnd = { state: 'completed', unfired: [], counts: NO_COUNTS, meteredMs: 1 };
 const FAILED: SessionEnd = { ...COMPLETED, state: 'failed', error: { code: 'E_FUNCTION_FAILED', message: 'no' } };
 const CANCELLED: ErrorData = { code: 'E_CANCELLED', message: 'cancelled' };
+const STUCK: ErrorData = { code: 'E_PARKED', message: 'stuck' };
 const LOST: ErrorData = { code: 'E_NODE_LOST', message: 'gone' };
 
 interface Told {
@@ -51,6 +52,11 @@ class Ledger {
   feed(event: SessionTableEvent): void {
     for (const effect of this.table.handle(event, this.nowMs as MonotonicMs, this.nowMs as EpochMs)) this.#note(effect);
     this.table.checkInvariants();
+    assert.deepEqual(
+      this.table.stuck().map(({ session, reason }) => `${session.id}: ${reason}`),
+      [],
+      'every session can go on (ST6)',
+    );
   }
 
   #note(effect: SessionTableEffect): void {
@@ -71,6 +77,7 @@ class Ledger {
         return;
       case 'output':
       case 'send-cancel':
+      case 'parked':
         return;
     }
   }
@@ -88,6 +95,7 @@ class Ledger {
         this.feed({ type: 'host-ready', app: 'a', version });
       }
       this.advance(100_000);
+      for (const { session } of this.told.values()) this.feed({ type: 'resume', session: session.id });
       for (const { session } of this.told.values()) {
         if (session.phase === 'running')
           this.feed({ type: 'host-ended', session: session.id, run: session.run, end: COMPLETED });
@@ -129,6 +137,14 @@ const command = fc.oneof(
   { weight: 2, arbitrary: fc.record({ type: fc.constant('cancel' as const), pick: fc.nat() }) },
   { weight: 2, arbitrary: fc.record({ type: fc.constant('begun' as const), pick: fc.nat() }) },
   {
+    weight: 1,
+    arbitrary: fc.record({ type: fc.constant('stuck' as const), pick: fc.nat() }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({ type: fc.constant('resume' as const), pick: fc.nat() }),
+  },
+  {
     weight: 2,
     arbitrary: fc.record({ type: fc.constant('advance' as const), ms: fc.integer({ min: 1, max: 6_000 }) }),
   },
@@ -153,6 +169,14 @@ test('every accepted session ends exactly once, with exactly one outcome', () =>
         } else {
           const session = picked(one.pick);
           if (session === undefined) continue;
+          if (one.type === 'resume') {
+            ledger.feed({ type: 'resume', session: session.id });
+            continue;
+          }
+          if (one.type === 'stuck') {
+            ledger.feed({ type: 'stuck', session: session.id, run: session.run, error: STUCK });
+            continue;
+          }
           if (one.type === 'cancel') {
             ledger.feed({ type: 'cancel', session: session.id, error: CANCELLED });
             continue;
@@ -188,7 +212,7 @@ test('every accepted session ends exactly once, with exactly one outcome', () =>
           Array.from(starts, (_, i) => i + 1),
           'runs count from 1',
         );
-        assert.ok(starts.length <= LOST_RETRIES_MAX + 1, 'lost at most LOST_RETRIES_MAX times and executed again');
+        assert.ok(session.lost <= LOST_RETRIES_MAX + 1, 'lost at most LOST_RETRIES_MAX times and executed again');
         assert.ok(session.outputs.length <= 2, 'an output of the same name counts once');
         assert.deepEqual(
           session.outputs.map(({ n }) => n),

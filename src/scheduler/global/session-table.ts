@@ -12,6 +12,8 @@
 // ST5. A session that lost its host SUSPECT_AFTER_LOSSES times waits among `suspects` and is executed as part of a trial:
 //      alone, or with others after a trial that the host outlived; before its last execution always alone. So one session
 //      that kills its host every time does not use up the executions of those that ran beside it.
+// ST6. Each live session has a timer, a place in a queue, a host that has it or will be ready, or a trial before its own; or
+//      it is parked, which somebody was told.
 
 import { assert, type EpochMs, type ErrorData, Heap, type MonotonicMs, unreachable } from '../../base/index.ts';
 import {
@@ -63,6 +65,10 @@ export type SessionTableEvent =
       readonly payload: Payload | undefined;
       readonly final: boolean;
     }
+  /** It cannot go on, by whoever found it. `run`: the execution that was looked at. */
+  | { readonly type: 'stuck'; readonly session: string; readonly run: number; readonly error: ErrorData }
+  /** A parked session shall be executed again. */
+  | { readonly type: 'resume'; readonly session: string }
   | { readonly type: 'cancel'; readonly session: string; readonly error: ErrorData }
   | { readonly type: 'timer-fired' };
 
@@ -72,6 +78,8 @@ export type SessionTableEffect =
   | { readonly type: 'send-cancel'; readonly session: Session; readonly error: ErrorData }
   | { readonly type: 'output'; readonly session: Session; readonly output: OutputEvent }
   | { readonly type: 'outcome'; readonly session: Session; readonly outcome: SyncOutcome }
+  /** It cannot go on; whoever waits for it is told. Its outcome is open. */
+  | { readonly type: 'parked'; readonly session: Session; readonly error: ErrorData }
   | { readonly type: 'ended'; readonly session: Session };
 
 interface VersionState {
@@ -219,6 +227,20 @@ export class SessionTable {
         this.#begun(session, nowMs, effects);
         return effects;
       }
+      case 'stuck': {
+        const session = this.#sessions.get(event.session);
+        if (session?.run !== event.run) return effects; // (ST2)
+        this.#park(session, event.error, nowMs, effects);
+        return effects;
+      }
+      case 'resume': {
+        const session = this.#sessions.get(event.session);
+        if (session?.phase !== 'parked') return effects;
+        session.move('waiting');
+        session.parkError = undefined;
+        this.#wait(session, this.#versionOf(session.spec.app, session.spec.version), nowMs, effects);
+        return effects;
+      }
       case 'cancel': {
         const session = this.#sessions.get(event.session);
         if (session !== undefined) this.#cancel(session, event.error, nowMs, epochMs, effects);
@@ -230,6 +252,24 @@ export class SessionTable {
       default:
         return unreachable(event, 'SessionTableEvent');
     }
+  }
+
+  /** Sessions that would wait for ever (ST6), as far as this table knows. Cost: all live sessions and timers. */
+  stuck(): { readonly session: Session; readonly reason: string }[] {
+    const timed = new Map<Session, Set<TableTimer['what']>>();
+    for (const { session, what } of this.#timers.values()) {
+      if (session === undefined) continue;
+      const kinds = timed.get(session);
+      if (kinds === undefined) timed.set(session, new Set([what]));
+      else kinds.add(what);
+    }
+    const found: { session: Session; reason: string }[] = [];
+    for (const session of this.#sessions.values()) {
+      const version = this.#apps.get(session.spec.app)?.versions.get(session.spec.version);
+      const reason = stuckReason(session, version, timed.get(session));
+      if (reason !== undefined) found.push({ session, reason });
+    }
+    return found;
   }
 
   checkInvariants(): void {
@@ -282,11 +322,16 @@ export class SessionTable {
   }
 
   #begin(session: Session, version: VersionState, nowMs: MonotonicMs, effects: SessionTableEffect[]): void {
-    if (session.spec.timeoutMs !== undefined) {
+    this.admission.arrive(session);
+    this.#wait(session, version, nowMs, effects);
+  }
+
+  /** It waits for its host from now on. */
+  #wait(session: Session, version: VersionState, nowMs: MonotonicMs, effects: SessionTableEffect[]): void {
+    if (session.spec.timeoutMs !== undefined && session.deadlineMs === undefined) {
       session.deadlineMs = (nowMs + session.spec.timeoutMs) as MonotonicMs;
       this.#setTimer(session, 'deadline', session.deadlineMs);
     }
-    this.admission.arrive(session);
     this.admission.enqueue(session, nowMs);
     if (version.hostReady) this.#serve(version, nowMs, effects);
     else effects.push({ type: 'need-host', app: version.app.app, version: version.version });
@@ -349,6 +394,28 @@ export class SessionTable {
     if (!version.onTrial.delete(session) || version.onTrial.size > 0) return;
     version.trialSize = Math.min(TRIAL_SESSIONS_MAX, version.trialSize * 2);
     this.#tryNext(version, nowMs, effects);
+  }
+
+  /** (ST6) A session whose end is decided, or on its way, is left alone. */
+  #park(session: Session, error: ErrorData, nowMs: MonotonicMs, effects: SessionTableEffect[]): void {
+    const { phase } = session;
+    if (phase !== 'delayed' && phase !== 'waiting' && phase !== 'running') return;
+    if (session.place === 'queued') return; // its turn comes
+    const version = this.#versionOf(session.spec.app, session.spec.version);
+    if (phase === 'delayed') {
+      version.app.delayedCount--;
+      version.app.liveCount++;
+      this.admission.delayOver(session);
+      this.admission.arrive(session);
+    }
+    this.admission.begun(session, nowMs);
+    session.move('parked');
+    session.parkError = error;
+    session.settled = false;
+    version.suspects.delete(session);
+    effects.push({ type: 'parked', session, error });
+    this.#outlived(version, session, nowMs, effects);
+    this.#serve(version, nowMs, effects);
   }
 
   #cancel(
@@ -448,6 +515,7 @@ export class SessionTable {
       if (others === undefined || others.length === 0) this.#timersOf.delete(session);
       else this.#timersOf.set(session, others);
       if (timer.what === 'delay') {
+        if (session.phase !== 'delayed') continue; // it was parked meanwhile
         const version = this.#versionOf(session.spec.app, session.spec.version);
         session.move('waiting');
         version.app.delayedCount--;
@@ -525,6 +593,31 @@ export class SessionTable {
     assert(state.liveCount + state.delayedCount === 0, 'an app with live sessions is not forgotten');
     this.#apps.delete(app);
     this.admission.forgetApp(app);
+  }
+}
+
+function stuckReason(
+  session: Session,
+  version: VersionState | undefined,
+  timers: ReadonlySet<TableTimer['what']> | undefined,
+): string | undefined {
+  switch (session.phase) {
+    case 'delayed':
+      return timers?.has('delay') ? undefined : 'its delay has no timer';
+    case 'waiting':
+      if (version === undefined) return 'its version is not known here';
+      if (!version.hostReady) return undefined;
+      if (session.place === 'queued') return undefined;
+      if (!version.suspects.has(session)) return 'it waits for its app host, but in no queue';
+      return version.onTrial.size > 0 ? undefined : 'its app host is ready and nobody is on trial before it';
+    case 'running':
+      return version?.hostReady === true ? undefined : 'its app host is gone';
+    case 'cancelling':
+      return timers?.has('grace') ? undefined : 'its cancellation has no timer';
+    case 'parked':
+      return undefined;
+    case 'ended':
+      return 'it has ended and is listed as live';
   }
 }
 

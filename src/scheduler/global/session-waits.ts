@@ -41,6 +41,7 @@ export class SessionWaits {
       const written = this.#writes.pending(session.id);
       return written === undefined ? Promise.resolve(outcome) : afterWrite(written, outcome);
     }
+    if (session.parkError !== undefined) return Promise.resolve({ ok: false, error: session.parkError });
     let resolve: (outcome: SyncOutcome) => void = () => {};
     const promise = new Promise<SyncOutcome>((done) => {
       resolve = done;

@@ -55,14 +55,16 @@ export interface SessionSpec {
  *                ▲  host lost │ │ cancel, deadline
  *                └────────────┘ └──▶ cancelling ──▶ ended
  * ```
- * Every state but `ended` may also end at once: cancelled, out of time, or its host lost too often.
+ * Every state but `ended` may also end at once: cancelled, out of time, or its host lost too often. From `delayed`,
+ * `waiting` and `running` the watchdog may park it; resumed it is `waiting` again.
  */
-export type SessionPhase = 'delayed' | 'waiting' | 'running' | 'cancelling' | 'ended';
+export type SessionPhase = 'delayed' | 'waiting' | 'running' | 'parked' | 'cancelling' | 'ended';
 
 const MOVES: Readonly<Record<SessionPhase, readonly SessionPhase[]>> = {
-  delayed: ['waiting', 'ended'],
-  waiting: ['running', 'ended'],
-  running: ['waiting', 'cancelling', 'ended'],
+  delayed: ['waiting', 'parked', 'ended'],
+  waiting: ['running', 'parked', 'ended'],
+  running: ['waiting', 'parked', 'cancelling', 'ended'],
+  parked: ['waiting', 'ended'],
   cancelling: ['ended'],
   ended: [],
 };
@@ -122,6 +124,8 @@ export class Session {
   deadlineMs: MonotonicMs | undefined;
   /** Why it is cancelled, while it is `cancelling`. */
   cancelError: ErrorData | undefined;
+  /** Why it cannot go on, while it is `parked`. */
+  parkError: ErrorData | undefined;
   outcome: SyncOutcome | undefined;
   /** It is over, and the outcome is known; the host's account of it is still to come. */
   settled = false;

@@ -76,6 +76,8 @@ export type SessionEvent =
   /** It can never be run: it fails for good. */
   | { readonly type: 'offer-failed'; readonly invocation: Invocation; readonly error: ErrorData }
   | { readonly type: 'session-cancelled'; readonly session: string; readonly error: ErrorData }
+  /** The watchdog found that it would wait for ever: it is given up here, and told so. */
+  | { readonly type: 'session-stuck'; readonly session: Session; readonly reason: string }
   | {
       readonly type: 'acknowledged';
       readonly session: string;
@@ -132,7 +134,8 @@ export type SessionEffect =
   | {
       readonly type: 'session-ended';
       readonly session: Session;
-      readonly state: 'completed' | 'failed' | 'cancelled';
+      /** `parked`: it could not go on; whoever owns it decides whether it begins again. */
+      readonly state: 'completed' | 'failed' | 'cancelled' | 'parked';
       readonly error: ErrorData | undefined;
     }
   /** Nothing uses the objects of the session any more. After `session-ended`. */

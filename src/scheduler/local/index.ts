@@ -7,6 +7,7 @@ export {
   FAILED_INPUT_BYTES_MAX,
   FAILED_INPUTS_BYTES_MAX,
   TRACE_INVOCATIONS_MAX,
+  WATCHDOG_MS,
 } from './limits.ts';
 export {
   type Instance,
@@ -26,3 +27,4 @@ export {
 } from './session.ts';
 export { type Alone, sessionAlone } from './session-alone.ts';
 export { SessionMachine } from './session-machine.ts';
+export type { StuckSession, WatchdogView } from './watchdog.ts';

@@ -15,6 +15,8 @@ export const ENDED_INVOCATIONS_MAX = 20_000;
 export const TRACE_INVOCATIONS_MAX = 10_000;
 /** Objects of one session. Beyond it a sender fails; nothing that was sent is lost. */
 export const SESSION_OBJECTS_MAX = 5_000_000;
+/** How often it is checked that every session can go on; one that could not twice in a row is parked. */
+export const WATCHDOG_MS = 30_000;
 /** Final failures that a session's end carries; the count goes on. */
 export const FAILURES_MAX = 100;
 /** Of the attempts of one of them the newest so many are told. */

@@ -221,6 +221,16 @@ export class LocalScheduler {
     return sum;
   }
 
+  /** Everything that waits, in queues or on offer. Cost: all of it. */
+  waitingInvocations(): Set<Invocation> {
+    const all = new Set<Invocation>();
+    for (const pool of this.#pools.values()) {
+      for (const invocation of pool.queue.values()) all.add(invocation);
+      for (const invocation of pool.offered) all.add(invocation);
+    }
+    return all;
+  }
+
   whyKept(instance: Instance): string {
     if (instance.state === 'starting') return 'it is starting';
     if (instance.state === 'draining') return 'it ends when its attempts have ended';

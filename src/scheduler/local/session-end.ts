@@ -51,6 +51,17 @@ export function cancelSession(state: MachineState, sessionId: string, error: Err
   endSession(state, session, error.code === 'E_CANCELLED' ? 'cancelled' : 'failed', error);
 }
 
+/** Nothing of it can happen any more (WD1): what it believed to run or to wait is not there. */
+export function parkSession(state: MachineState, session: Session, reason: string): void {
+  if (session.state !== 'running') return;
+  for (const one of invocationsOf(session)) {
+    if (one.place === 'running') session.running--;
+    one.place = 'ended';
+    one.slot = -1;
+  }
+  endSession(state, session, 'parked', { code: 'E_PARKED', message: `The session cannot go on: ${reason}.` });
+}
+
 /** An open session has been given something: its idle time begins anew. */
 export function touch(state: MachineState, session: Session): void {
   if (session.open === undefined) return;
@@ -77,7 +88,7 @@ export function noteFailure(session: Session, invocation: Invocation | undefined
 function endSession(
   state: MachineState,
   session: Session,
-  outcome: 'completed' | 'failed' | 'cancelled',
+  outcome: 'completed' | 'failed' | 'cancelled' | 'parked',
   error: ErrorData | undefined,
 ): void {
   assert(session.state === 'running', 'a session ends once');

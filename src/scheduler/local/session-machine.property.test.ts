@@ -65,6 +65,17 @@ class World {
   apply(event: SessionEvent): void {
     this.take(this.machine.handle(event, { monotonicMs: this.now, epochMs: this.now }));
     this.machine.checkInvariants();
+    assert.deepEqual(this.stuck(), [], 'every session can go on (WD1)');
+  }
+
+  stuck(): string[] {
+    return this.machine
+      .stuck({
+        isWaiting: (one) => this.queue.has(one),
+        isHeld: (one) => one.slot >= 0,
+        isRunning: (one) => this.running.some((other) => other.invocation === one && other.fence === one.fence),
+      })
+      .map(({ session, reason }) => `${session.id}: ${reason}`);
   }
 
   take(effects: readonly SessionEffect[]): void {

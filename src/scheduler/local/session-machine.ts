@@ -22,11 +22,12 @@ import type { SessionEffect, SessionEvent, Which } from './events.ts';
 import { IDLE_TIMEOUT_MS_DEFAULT } from './limits.ts';
 import { enqueue, findSpeaker, type MachineState, makeInvocation } from './machine-state.ts';
 import { invocationsOf, newSession, type Session } from './session.ts';
-import { cancelSession, settle, touch } from './session-end.ts';
+import { cancelSession, parkSession, settle, touch } from './session-end.ts';
 import { evaluated } from './session-evaluations.ts';
 import { acknowledged, objectNamed, objectSent, recordObject, takeObject } from './session-objects.ts';
 import { closeGroup, joinGroup, refuseClosed, timerFired, watchProducers } from './session-triggers.ts';
 import { TimerQueue } from './timer-queue.ts';
+import { type StuckSession, stuckSessions, type WatchdogView } from './watchdog.ts';
 
 /** Above are the numbers of sessions that instances begin themselves. */
 const HOST_NO_MAX = 0x7fff_ffff;
@@ -93,6 +94,9 @@ export class SessionMachine {
         break;
       case 'session-cancelled':
         cancelSession(this.#state, event.session, event.error);
+        break;
+      case 'session-stuck':
+        parkSession(this.#state, event.session, event.reason);
         break;
       case 'acknowledged':
         acknowledged(this.#state, event.session, event.seq, event.error);
@@ -174,6 +178,11 @@ export class SessionMachine {
 
   object(session: Session, bucket: number, name: string): StoredObject | undefined {
     return objectNamed(session, bucket, name);
+  }
+
+  /** Sessions that would wait for ever (WD1). */
+  stuck(view: WatchdogView): StuckSession[] {
+    return stuckSessions(this.#state.byId.values(), this.#state.timers.values(), view);
   }
 
   /** (SM1), (SM2), (SM4): tests and the simulator call it after every event. */

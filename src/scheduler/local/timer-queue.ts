@@ -23,6 +23,11 @@ export class TimerQueue<T> {
     return this.#heap.peek()?.atMs;
   }
 
+  /** All of them, also those that do not hold any more. */
+  *values(): Generator<T> {
+    for (const { what } of this.#heap.values()) yield what;
+  }
+
   takeDue(nowMs: number): T | undefined {
     const first = this.#heap.peek();
     return first !== undefined && first.atMs <= nowMs ? this.#heap.pop()?.what : undefined;

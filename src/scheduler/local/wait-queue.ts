@@ -40,6 +40,11 @@ export class WaitQueue {
     if (invocation !== undefined) this.#size--;
     return invocation;
   }
+
+  /** All that wait. */
+  values(): Iterable<Invocation> {
+    return this.#waiting.values();
+  }
 }
 
 /** Session's and function's priority together; all of running sessions are above all of those that have not begun. */
