@@ -18,8 +18,8 @@ export {
   QUEUE_MAX,
   SESSION_RETENTION_MS,
   STARTS_UNDER_WAY_MAX,
-  WEIGHT_DEFAULT,
   WATCHDOG_MS,
+  WEIGHT_DEFAULT,
 } from './global/limits.ts';
 export type {
   AppDirectory,
