@@ -266,6 +266,15 @@ describe('a retry', () => {
     await assert.rejects(bench.door.letters.retry(id), { code: 'E_FUNCTION_UNKNOWN' });
   });
 
+  test('of what a trigger gave up is refused: there is no invocation', async () => {
+    const bench = new Bench(new Disk(), MANIFEST);
+    const { session } = await bench.door.startSession(START);
+    const what = { id: 'b.t.1', app: 'a', version: 'v1', session, path: 'b/t', error: BROKEN, atMs: 1 };
+    const written = bench.coordinator.ports.records.write(bench.coordinator.letters.changesOfTrigger(what));
+    bench.coordinator.letters.follow(written);
+    await assert.rejects(bench.door.letters.retry('b.t.1'), { code: 'E_REQUEST_INVALID' });
+  });
+
   test('of what was too large to be kept is refused, and says what to do', async () => {
     const bench = new Bench(new Disk(), MANIFEST);
     const host = bench.hostUp();

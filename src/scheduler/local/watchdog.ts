@@ -4,9 +4,11 @@
 // Does not own: when it is checked, and what becomes of a session that cannot (driver).
 //
 // WD1. Each session that has not ended has an invocation that runs, is queued, on offer or held by an instance that lives,
-//      or waits for its timer; or a trigger's timer; or an object whose owner has not answered; or it is open and waits for
-//      what comes from outside. Nothing else can happen to it, so without one of them it would wait for ever.
+//      or waits for its timer; or a trigger's timer, or a question to a trigger's class; or an object whose owner has not
+//      answered; or it is open and waits for what comes from outside. Nothing else can happen to it, so without one of them
+//      it would wait for ever.
 
+import { CustomMachine } from '../../trigger/index.ts';
 import type { Due } from './machine-state.ts';
 import { type Invocation, invocationsOf, type Session } from './session.ts';
 
@@ -43,6 +45,7 @@ export function stuckSessions(sessions: Iterable<Session>, dues: Iterable<Due>, 
 
 function goesOn(session: Session, timed: ReadonlySet<unknown>, view: WatchdogView): boolean {
   if (session.acks.size > 0) return true;
+  for (const machine of session.triggers.values()) if (machine instanceof CustomMachine && machine.isBusy) return true;
   for (const invocation of invocationsOf(session)) {
     const { place } = invocation;
     if (place === 'queued' && view.isWaiting(invocation)) return true;
@@ -56,7 +59,7 @@ function goesOn(session: Session, timed: ReadonlySet<unknown>, view: WatchdogVie
 /** A timer of the session is of use: a trigger's that pends, or the idle time of one that is open. */
 function isTimed(session: Session): boolean {
   if (session.open !== undefined && !session.open.closed) return true;
-  for (const machine of session.triggers.values()) if (machine.nextTimerMs() !== undefined) return true;
+  for (const machine of session.triggers.values()) if (machine.keepsOpen) return true;
   return false;
 }
 
