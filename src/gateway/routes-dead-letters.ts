@@ -47,7 +47,7 @@ export const DEAD_LETTER_ROUTES: readonly Route[] = [
       'The session names the failed one in `causes`. While it lives, a repeat answers with the same session. When it ' +
       'completes the letter is gone; when it fails the letter stays with the new error.',
     answers: { 202: { about: 'accepted', body: { schema: 'SessionReference' } } },
-    codes: [...UNKNOWN, 'E_REQUEST_INVALID', 'E_APP_UNKNOWN', 'E_FUNCTION_UNKNOWN', 'E_OBJECT_GONE', 'E_QUEUE_FULL'],
+    codes: [...UNKNOWN, 'E_APP_UNKNOWN', 'E_FUNCTION_UNKNOWN', 'E_OBJECT_GONE', 'E_QUEUE_FULL'],
     async answer(exchange) {
       const { session } = await exchange.gate.controlPlane.retryDeadLetter(exchange.param('id'));
       exchange.session = session;

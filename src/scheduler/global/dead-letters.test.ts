@@ -272,7 +272,7 @@ describe('a retry', () => {
     const what = { id: 'b.t.1', app: 'a', version: 'v1', session, path: 'b/t', error: BROKEN, atMs: 1 };
     const written = bench.coordinator.ports.records.write(bench.coordinator.letters.changesOfTrigger(what));
     bench.coordinator.letters.follow(written);
-    await assert.rejects(bench.door.letters.retry('b.t.1'), { code: 'E_REQUEST_INVALID' });
+    await assert.rejects(bench.door.letters.retry('b.t.1'), { code: 'E_OBJECT_GONE' });
   });
 
   test('of what was too large to be kept is refused, and says what to do', async () => {
