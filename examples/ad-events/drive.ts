@@ -1,7 +1,7 @@
 // Feeds a stream to the deployed app, waits for its last window, and compares what the app kept with the truth.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { connect, connectServer, type SessionRecord } from 'antrail/client';
+import { type Client, connect, connectServer, type SessionHandle, type SessionRecord } from 'antrail/client';
 import { type CampaignCount, WINDOW_MS, type WindowSummary } from './app.ts';
 import { AdStream } from './generate.ts';
 
@@ -28,8 +28,8 @@ export interface AdReport {
 
 export interface WindowFigures extends WindowSummary {
   readonly closedAt: string;
-  /** From the window's close to the start of `aggregate`. */
-  readonly delayMs: number;
+  /** From the window's close to the start of `aggregate`; undefined when the trace went with its app host. */
+  readonly delayMs: number | undefined;
 }
 
 const BATCHES_PER_SECOND = 50;
@@ -40,14 +40,25 @@ const LAST_WINDOW_MS_MAX = 20_000;
 /** One more window: nothing may come after what was expected. */
 const SILENCE_MS = WINDOW_MS + 2 * POLL_MS;
 
-/** Posts the batches in real time, one rate after the other. Nobody else may feed the app meanwhile. */
-export async function driveAds(options: { url: string; seed: number; rates: readonly Rate[] }): Promise<AdReport> {
-  const { url, seed, rates } = options;
+type AdEvents = typeof import('./app.ts').default;
+
+/**
+ * Posts the batches in real time, one rate after the other. Nobody else may feed the app meanwhile.
+ * @param options.app a variant of the example, by its name.
+ */
+export async function driveAds(options: {
+  readonly url: string;
+  readonly seed: number;
+  readonly rates: readonly Rate[];
+  readonly app?: string;
+}): Promise<AdReport> {
+  const { url, seed, rates, app = 'ad-events' } = options;
+  const client = connect<AdEvents>({ app: app as 'ad-events', url });
   const stream = new AdStream(seed);
-  const collector = new Collector(url);
+  const collector = new Collector(client);
   await collector.skip();
   const startedMs = performance.now();
-  const batches = await feed(url, stream, rates);
+  const batches = await feed(client, stream, rates);
   const feedMs = performance.now() - startedMs;
   const silentSince = new Date().toISOString();
 
@@ -74,8 +85,7 @@ export async function driveAds(options: { url: string; seed: number; rates: read
 }
 
 /** @returns how many batches were accepted: all, or it throws. */
-async function feed(url: string, stream: AdStream, rates: readonly Rate[]): Promise<number> {
-  const client = connect<typeof import('./app.ts').default>({ app: 'ad-events', url });
+async function feed(client: Client<AdEvents>, stream: AdStream, rates: readonly Rate[]): Promise<number> {
   const inFlight = new Set<Promise<void>>();
   const startedMs = performance.now();
   let failure: { readonly error: unknown } | undefined;
@@ -108,11 +118,11 @@ class Collector {
   readonly counted = new Map<string, number>();
   readonly windows: WindowFigures[] = [];
   purchases = 0;
-  readonly #url: string;
+  readonly #client: Client<AdEvents>;
   readonly #seen = new Set<string>();
 
-  constructor(url: string) {
-    this.#url = url;
+  constructor(client: Client<AdEvents>) {
+    this.#client = client;
   }
 
   /** Windows of an earlier stream do not count. */
@@ -128,11 +138,12 @@ class Collector {
   }
 
   async #endedWindows(): Promise<SessionRecord[]> {
-    const server = connectServer({ url: this.#url });
+    const { app, url } = this.#client;
+    const server = connectServer({ url });
     const found: SessionRecord[] = [];
     let cursor: string | undefined;
     do {
-      const page = await server.sessions({ app: 'ad-events', limit: 500, cursor });
+      const page = await server.sessions({ app, limit: 500, cursor });
       for (const session of page.sessions) {
         if (session.function !== 'aggregate' || session.state === 'running' || this.#seen.has(session.session))
           continue;
@@ -145,7 +156,7 @@ class Collector {
   }
 
   async #read({ session, startedAt }: SessionRecord): Promise<void> {
-    const client = connect<typeof import('./app.ts').default>({ app: 'ad-events', url: this.#url });
+    const client = this.#client;
     const handle = client.handle<WindowSummary>(session);
     const summary = await handle.result();
     const kept = await Promise.all(summary.names.map((name) => client.get<CampaignCount>('counts', name)));
@@ -153,9 +164,19 @@ class Collector {
       this.counted.set(campaign, (this.counted.get(campaign) ?? 0) + purchases);
       this.purchases += purchases;
     }
+    const begunAt = await begunAtOf(handle);
+    const delayMs = begunAt === undefined ? undefined : Date.parse(begunAt) - Date.parse(startedAt);
+    this.windows.push({ ...summary, closedAt: startedAt, delayMs });
+  }
+}
+
+async function begunAtOf(handle: SessionHandle): Promise<string | undefined> {
+  try {
     const { invocations } = await handle.trace();
-    const begunAt = invocations[0]?.attempts[0]?.startedAt ?? startedAt;
-    this.windows.push({ ...summary, closedAt: startedAt, delayMs: Date.parse(begunAt) - Date.parse(startedAt) });
+    return invocations[0]?.attempts[0]?.startedAt;
+  } catch (error) {
+    if ((error as { code?: string }).code === 'E_OBJECT_GONE') return undefined;
+    throw error;
   }
 }
 

@@ -12,7 +12,7 @@ export function adReportLines(report: AdReport): string[] {
     closedAt.slice(11, 23),
     count(objects),
     count(sold),
-    `${count(delayMs)} ms`,
+    delayMs === undefined ? '-' : `${count(delayMs)} ms`,
   ]);
   return [
     `${count(events)} events in ${count(batches)} batches, ${count(rate)} events/s; ${count(purchases)} are purchases`,
