@@ -1,6 +1,6 @@
 // A real server, as a process of its own with a data folder of its own, and one app deployed to it.
 
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -25,38 +25,52 @@ export interface Answer<R> {
 
 export class BenchServer {
   readonly address: Address;
+  readonly url: string;
   readonly app: string;
   readonly #connection: HttpConnection;
 
-  private constructor(address: Address, app: string, connection: HttpConnection) {
+  private constructor(url: string, address: Address, app: string, connection: HttpConnection) {
+    this.url = url;
     this.address = address;
     this.app = app;
     this.#connection = connection;
   }
 
-  static async start(appFile: URL, closers: Closers): Promise<BenchServer> {
+  /**
+   * @param options `copies` of the app, with a number behind its name from the second on; `config` of the server, as in the
+   *   file behind `--config`.
+   */
+  static async start(
+    appFile: URL,
+    closers: Closers,
+    { copies = 1, config = {} }: { readonly copies?: number; readonly config?: Readonly<Record<string, unknown>> } = {},
+  ): Promise<BenchServer> {
     const dataDir = await mkdtemp(join(tmpdir(), 'antrail-bench-'));
     closers.add(() => rm(dataDir, { recursive: true, force: true }));
-    const line = await startProgram(PROGRAM, ['serve', '--port', '0', '--data', dataDir], closers);
+    const configFile = join(dataDir, 'config.json');
+    await writeFile(configFile, JSON.stringify(config));
+    const args = ['serve', '--port', '0', '--data', join(dataDir, 'data'), '--config', configFile];
+    const line = await startProgram(PROGRAM, args, closers);
     const url = line.slice(line.indexOf('http://'));
     const { bundle, appName } = await bundleApp(fileURLToPath(appFile));
-    await connectServer({ url }).deploy(appName, bundle);
+    const apps = Array.from({ length: copies }, (_, n) => (n === 0 ? appName : `${appName}-${n}`));
+    for (const app of apps) await connectServer({ url }).deploy(app, bundle);
     const { hostname: host, port } = new URL(url);
     const address = { host, port: Number(port) };
     const connection = await HttpConnection.open(address);
     closers.add(async () => connection.close());
-    return new BenchServer(address, appName, connection);
+    return new BenchServer(url, address, appName, connection);
   }
 
-  pathOf(functionName: string): string {
-    return `/v1/apps/${this.app}/functions/${functionName}`;
+  pathOf(functionName: string, app = this.app): string {
+    return `/v1/apps/${app}/functions/${functionName}`;
   }
 
   /** Invokes and waits, one at a time. @throws when the answer is not 200. */
-  async invoke<R>(functionName: string, input: unknown): Promise<Answer<R>> {
+  async invoke<R>(functionName: string, input: unknown, app = this.app): Promise<Answer<R>> {
     const request = requestBytes(
       this.address,
-      `${this.pathOf(functionName)}?timeoutMs=${INVOKE_MS_MAX}`,
+      `${this.pathOf(functionName, app)}?timeoutMs=${INVOKE_MS_MAX}`,
       JSON.stringify(input),
     );
     const sentUs = nowUs();

@@ -27,7 +27,8 @@ export function requestBytes({ host, port }: Address, path: string, body: string
 export class HttpConnection {
   readonly #socket: Socket;
   #received: Buffer = Buffer.alloc(0);
-  #done: ((body: Buffer) => void) | undefined;
+  #done: ((body: Buffer, status: number) => void) | undefined;
+  #anyStatus = false;
   #fail: ((error: Error) => void) | undefined;
 
   private constructor(socket: Socket) {
@@ -49,6 +50,17 @@ export class HttpConnection {
    * @param fail the connection is lost, or the status is not 200.
    */
   send(request: Buffer, done: (body: Buffer) => void, fail: (error: Error) => void): void {
+    this.#anyStatus = false;
+    this.#write(request, done, fail);
+  }
+
+  /** The same for who wants to be told of every answer, whatever its status. */
+  sendAny(request: Buffer, done: (body: Buffer, status: number) => void, fail: (error: Error) => void): void {
+    this.#anyStatus = true;
+    this.#write(request, done, fail);
+  }
+
+  #write(request: Buffer, done: (body: Buffer, status: number) => void, fail: (error: Error) => void): void {
     this.#done = done;
     this.#fail = fail;
     if (this.#socket.destroyed) this.#end(new PlatformError('E_NODE_LOST', 'the connection is closed'));
@@ -81,11 +93,11 @@ export class HttpConnection {
     }
     this.#received = EMPTY;
     const body = bytes.subarray(bodyStart, bodyStart + Number(length));
-    if (head.startsWith('HTTP/1.1 200 ')) {
+    if (this.#anyStatus || head.startsWith('HTTP/1.1 200 ')) {
       const done = this.#done;
       this.#done = undefined;
       this.#fail = undefined;
-      done?.(body);
+      done?.(body, Number(head.slice(9, 12)));
     } else {
       this.#end(
         new PlatformError('E_INTERNAL', `${head.split('\r\n', 1)[0]}: ${body.toString('utf8').slice(0, 1_000)}`),

@@ -155,10 +155,11 @@ export class Exchange {
     const isWaiting = status === 408 || req.headers.expect !== undefined;
     const keep = !isWaiting && Number(req.headers['content-length']) <= REFUSED_BODY_KEEP_BYTES_MAX;
     res.writeHead(status, this.#head(CONTENT_PROBLEM, body.length, headers, !keep || gate.closing));
+    // As text of one-byte characters, headers and body are one write.
     if (isWaiting) {
-      res.end(body);
+      res.end(body.toString('latin1'), 'latin1');
     } else if (keep) {
-      res.end(body);
+      res.end(body.toString('latin1'), 'latin1');
       dropBody(req, gate.room, (isComplete) => isComplete || req.destroy());
     } else {
       // Complete for the client, which may stop sending; ended when the body is.

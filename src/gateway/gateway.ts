@@ -18,6 +18,8 @@ import { Exchange, type Gate, type GatewayLog } from './exchange.ts';
 import { HostGuard } from './host-guard.ts';
 import {
   CLOSE_IDLE_PERIOD_MS,
+  CONNECT_BACKLOG,
+  CONNECTIONS_MAX,
   GATEWAY_TIMING,
   type GatewayTiming,
   HEADER_BYTES_MAX,
@@ -75,7 +77,7 @@ export async function createGateway(controlPlane: ControlPlane, options: Gateway
   const sockets = new Set<Socket>();
   const app = routed(gate, servers, sockets);
   try {
-    await app.listen({ host: options.host, port: options.port });
+    await app.listen({ host: options.host, port: options.port, backlog: CONNECT_BACKLOG });
   } catch (error) {
     await app.close();
     if ((error as NodeJS.ErrnoException).code === 'EADDRINUSE') throw await portInUse(options.host, options.port);
@@ -191,6 +193,7 @@ function newServer(handler: (req: IncomingMessage, res: ServerResponse) => void)
     },
     handler,
   );
+  server.maxConnections = CONNECTIONS_MAX;
   // "100 Continue" is sent when the body is wanted, not before.
   server.on('checkContinue', handler);
   return server;

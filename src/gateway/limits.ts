@@ -41,6 +41,13 @@ export const LIST_LIMIT_DEFAULT = 100;
 export const LOG_TAIL_MAX = 10_000;
 export const LOG_TAIL_DEFAULT = 100;
 
+/**
+ * Connections that wait to be accepted: as many as come while the loop is busy. Beyond it clients wait for seconds until they
+ * try again, and are not refused but reset. Linux cuts it to `net.core.somaxconn` (4,096 unless changed).
+ */
+export const CONNECT_BACKLOG = 4_096;
+/** Open connections; one more is closed at once. Each holds a descriptor and some KiB. */
+export const CONNECTIONS_MAX = 50_000;
 /** Headers must be there by then. */
 export const HEADERS_TIMEOUT_MS = 20_000;
 /** A whole request must be there by then: 1 GiB at 0.6 MB/s. Stalls are found much earlier (bodyStallMs). */

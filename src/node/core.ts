@@ -23,7 +23,7 @@ import { Supervisor } from '../supervisor/index.ts';
 import { createControlPlane, NODE_NAME } from './control-plane.ts';
 import { Deployments } from './deployments.ts';
 import { LogBook } from './log-book.ts';
-import { type ServerLogEntry, type Settings, weightOf } from './settings.ts';
+import { nicenessOf, type ServerLogEntry, type Settings, weightOf } from './settings.ts';
 
 export interface CorePorts {
   readonly clock: Clock;
@@ -109,6 +109,7 @@ export async function startCore(
     { clock, timers, random, processes: ports.processes },
     {
       ...host,
+      nicenessOf: (app) => nicenessOf(settings, app),
       socket: () => listener?.address ?? '',
       bootOf: (app, version) => bootOf(app, version),
       onReady: (app, version, connection) => {

@@ -46,10 +46,22 @@ export interface Settings {
 /** Heavier or lighter by more than a hundred is not a share but a decision to starve somebody. */
 const WEIGHT_MIN = 0.1;
 const WEIGHT_MAX = 10;
+const NICE_STEP = 1.25;
+const NICENESS_MAX = 19;
 
 /** The app's share of what apps compete for. */
 export function weightOf({ weights }: Settings, app: string): number {
   return (Object.hasOwn(weights, app) ? weights[app] : undefined) ?? WEIGHT_DEFAULT;
+}
+
+/**
+ * What makes processors be shared by weight: each step of niceness is worth a fifth less of a contended core (Linux, and near
+ * enough elsewhere). The heaviest app is not nice at all, so that apps lose nothing to programs that have no weight.
+ */
+export function nicenessOf(settings: Settings, app: string): number {
+  const heaviest = Math.max(WEIGHT_DEFAULT, ...Object.values(settings.weights));
+  const steps = Math.log(heaviest / weightOf(settings, app)) / Math.log(NICE_STEP);
+  return Math.min(NICENESS_MAX, Math.round(steps));
 }
 
 interface Rule {

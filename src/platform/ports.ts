@@ -74,6 +74,8 @@ export interface SpawnOptions {
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly cwd: string;
+  /** 0 to 19: gives way to others when processors are short. Absent: 0. Where it cannot be set, it is not. */
+  readonly niceness?: number;
   /** One line of the process's standard output or error, without its end; long ones are cut. */
   readonly onLine: (stream: 'stdout' | 'stderr', line: string) => void;
   /** Once, after the last line. Also when the process could not be started. */

@@ -51,6 +51,8 @@ export interface SupervisorOptions {
   /** Where hosts connect; asked at each spawn. */
   readonly socket: () => string;
   readonly bootOf: (app: string, version: string) => Omit<HostBoot, 'socket' | 'token' | 'laneToken'>;
+  /** How far the processes of this app stand back, 0 to 19. Default: not at all. */
+  readonly nicenessOf?: (app: string) => number;
   readonly onReady: (app: string, version: string, connection: HostConnection) => void;
   readonly onLost: (
     app: string,
@@ -304,6 +306,7 @@ export class Supervisor {
       args: this.#options.args,
       env: { ...this.#options.env, ANTRAIL_HOST: JSON.stringify(boot) },
       cwd: boot.folder,
+      niceness: this.#options.nicenessOf?.(host.app) ?? 0,
       onLine: (stream, line) => {
         host.lastLines.push(line);
         if (host.lastLines.length > LAST_LINES_MAX) host.lastLines.shift();

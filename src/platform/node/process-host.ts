@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { setPriority } from 'node:os';
 import type { Readable } from 'node:stream';
 import { StringDecoder } from 'node:string_decoder';
 import type { ProcessExit, ProcessHost, SpawnedProcess, SpawnOptions } from '../ports.ts';
@@ -13,6 +14,14 @@ export const nodeProcessHost: ProcessHost = {
       env: { ...options.env },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
+    // Before it has threads: those that it starts later are as nice as the one that starts them.
+    if (options.niceness !== undefined && options.niceness > 0 && child.pid !== undefined) {
+      try {
+        setPriority(child.pid, options.niceness);
+      } catch {
+        // It has ended already, or this system has no such thing.
+      }
+    }
     let told = false;
     const tell = (exit: ProcessExit) => {
       if (told) return;
