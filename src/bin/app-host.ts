@@ -10,6 +10,7 @@ import {
   nodeClock,
   nodeRandom,
   nodeTimers,
+  openScratchFile,
   startThread,
   threadClockOrigin,
 } from '../platform/node/index.ts';
@@ -24,6 +25,8 @@ delete process.env.ANTRAIL_HOST;
 const given = JSON.parse(text) as HostBoot;
 const boot: HostBoot = { ...given, main: pathToFileURL(join(given.folder, given.main)).href };
 const manifest = JSON.parse(readFileSync(join(boot.folder, 'manifest.json'), 'utf8')) as Manifest;
+
+const { spillFolder } = boot;
 
 /** `process.exit` waits for all threads, also for one that cannot be stopped. */
 const killSelf = (): void => void process.kill(process.pid, 'SIGKILL');
@@ -46,6 +49,9 @@ await runHost(boot, manifest, {
         killSelf();
       },
     }),
+  ...(spillFolder === undefined
+    ? {}
+    : { openSpillFile: () => openScratchFile(spillFolder, `${boot.app}-${boot.version}`) }),
   kill: killSelf,
   exit: (exitCode) => process.exit(exitCode),
 });

@@ -14,13 +14,17 @@ export {
 } from './app-tables.ts';
 export { ByteReader, ByteWriter, textBytesMax } from './bytes.ts';
 export { entryId, firingId, objectFiringId } from './firing-id.ts';
-export { PAGE_BYTES, SHARED_PAGE_OBJECT_BYTES_MAX } from './limits.ts';
-export { createSlabMemory, Slab, type SlabMemory, type SlabRef } from './slab.ts';
+export { PAGE_BYTES, SHARED_PAGE_OBJECT_BYTES_MAX, SPILL_HIGH_SHARE, SPILL_PART_BYTES } from './limits.ts';
+export { createSlabMemory, type RoomWait, Slab, type SlabMemory, type SlabRef, type SpillTrouble } from './slab.ts';
+export { type BlockUse, type SpillEffect, SpillMachine, type SpillView } from './spill-machine.ts';
 export {
   isSlabRef,
+  isSpilled,
+  isStored,
   nameOf,
   objectBytesMax,
   readObject,
+  type Spilled,
   type StoredContent,
   type StoredObject,
   sizeOf,

@@ -1,12 +1,18 @@
 // An object as it travels between instances and host of one app host: names, and its bytes or where they lie.
 
-import { type Hash64, hexOf } from '../base/index.ts';
+import { assert, type Hash64, hexOf } from '../base/index.ts';
 import { CONTENT_BYTES, CONTENT_JSON } from '../protocol/index.ts';
 import { type ByteReader, type ByteWriter, textBytesMax } from './bytes.ts';
 import type { SlabRef } from './slab.ts';
 
-/** Bytes inside the message (JSON may still be a string), or a place in the object store. */
-export type StoredContent = string | Uint8Array | SlabRef;
+/** The bytes are in the spill file, which the host alone reads. */
+export interface Spilled {
+  readonly spilled: true;
+  readonly size: number;
+}
+
+/** Bytes inside the message (JSON may still be a string), a place in the object store, or neither: spilled. */
+export type StoredContent = string | Uint8Array | SlabRef | Spilled;
 
 export interface StoredObject {
   /** Index into the app's buckets. */
@@ -23,6 +29,8 @@ export interface StoredObject {
   readonly content: StoredContent;
   /** The place belongs to another object: it is not freed with this one. */
   readonly alias?: boolean;
+  /** Its sender created it and may still read it while it runs. */
+  readonly isSeen?: boolean;
   /** Checksum at sending time when `dev` verifies; 0 = none. */
   readonly checksum?: number;
 }
@@ -32,6 +40,15 @@ export function nameOf(object: StoredObject): string {
 }
 
 export function isSlabRef(content: StoredContent): content is SlabRef {
+  return typeof content === 'object' && !(content instanceof Uint8Array) && !('spilled' in content);
+}
+
+export function isSpilled(content: StoredContent): content is Spilled {
+  return typeof content === 'object' && 'spilled' in content;
+}
+
+/** Small bytes travel with the object; the others are in the object store, in memory or spilled. */
+export function isStored(content: StoredContent): content is SlabRef | Spilled {
   return typeof content === 'object' && !(content instanceof Uint8Array);
 }
 
@@ -62,6 +79,7 @@ const TYPE_OTHER = 2;
 const CONTENT_INLINE = 0;
 const CONTENT_SLAB = 1;
 const CONTENT_ALIAS = 2;
+const CONTENT_SEEN = 3;
 
 export function writeObject(writer: ByteWriter, object: StoredObject): void {
   writer.u32(object.bucket);
@@ -87,7 +105,8 @@ export function writeObject(writer: ByteWriter, object: StoredObject): void {
     writer.u8(CONTENT_INLINE);
     writer.bytes(content);
   } else {
-    writer.u8(object.alias === true ? CONTENT_ALIAS : CONTENT_SLAB);
+    assert(isSlabRef(content), 'an object is brought back into memory before it is handed on');
+    writer.u8(object.alias === true ? CONTENT_ALIAS : object.isSeen === true ? CONTENT_SEEN : CONTENT_SLAB);
     writer.u32(content.segment);
     writer.f64(content.offset);
     writer.f64(content.size);
@@ -119,5 +138,6 @@ export function readObject(reader: ByteReader): StoredObject {
     content,
     checksum,
     alias: kind === CONTENT_ALIAS,
+    isSeen: kind === CONTENT_SEEN,
   };
 }

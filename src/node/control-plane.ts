@@ -122,15 +122,17 @@ async function objects(parts: ControlPlaneParts, app: string | undefined): Promi
   const apps = names.map((name) => {
     const held = coordinator.triggers.heldOf(name);
     let memoryBytes = held.bytes;
+    let spilledBytes = 0;
     let count = held.objects;
     for (const one of all) {
       if (one.app !== name) continue;
       memoryBytes += one.stats.memoryBytes;
+      spilledBytes += one.stats.spilledBytes;
       count += one.stats.objects;
     }
     const persistedBytes = coordinator.persisted.bytesOf(name);
     const sessions = coordinator.table.liveOf(name);
-    return { app: name, memoryBytes, spilledBytes: 0, persistedBytes, objects: count, sessions };
+    return { app: name, memoryBytes, spilledBytes, persistedBytes, objects: count, sessions };
   });
   return { apps };
 }
@@ -172,8 +174,14 @@ function limits(settings: Settings): { name: string; value: number | string; uni
     bytes(
       'objectBytesMax',
       settings.objectBytesMax,
-      'memory for the objects of one app host; a quarter of the machine',
+      'memory for the objects of one app host; a quarter of the machine. Above it objects that nobody uses go to disk',
     ),
+    bytes(
+      'objectOverBytesMax',
+      settings.objectOverBytesMax,
+      'memory above objectBytesMax for objects in use, which cannot go to disk; above it E_QUOTA_EXCEEDED',
+    ),
+    bytes('spillBytesMax', settings.spillBytesMax, 'objects of one app host on disk (<data>/spill)'),
     bytes('inlineBytesMax', settings.inlineBytesMax, 'objects up to this ride inside the message that needs them'),
     count('instancesMax', settings.instancesMax, 'instances of one app host; four per processor'),
     count(
@@ -309,7 +317,13 @@ function metrics(
       name: 'antrail_object_memory_bytes',
       type: 'gauge',
       help: 'Memory of the object store of an app host that is in use.',
-      samples: perHost((stats) => stats.memoryBytes),
+      samples: perHost((stats) => stats.store.usedBytes),
+    },
+    {
+      name: 'antrail_object_spilled_bytes',
+      type: 'gauge',
+      help: 'Objects of an app host that are on disk only.',
+      samples: perHost((stats) => stats.spilledBytes),
     },
     {
       name: 'antrail_object_hand_offs_zero_copy_total',

@@ -62,6 +62,8 @@ export interface Core {
   drain(): void;
 }
 
+/** Below the data folder: files of spilled objects, each nameless as soon as it is open. */
+const SPILL_FOLDER = 'spill';
 /** A host of the current version that dies is started again without being asked, this often in a row. */
 const RESTARTS_UNASKED_MAX = 3;
 
@@ -142,7 +144,8 @@ export async function startCore(
   const bootOf = (app: string, version: string): Omit<HostBoot, 'socket' | 'token'> => {
     const one = registry.version(app, version);
     if (one === undefined) throw new PlatformError('E_INTERNAL', `version ${version} of app ${app} is not here`);
-    const { objectBytesMax, instancesMax, inlineBytesMax, verifyObjects } = settings;
+    const { objectBytesMax, objectOverBytesMax, spillBytesMax } = settings;
+    const { instancesMax, inlineBytesMax, verifyObjects } = settings;
     return {
       app,
       version,
@@ -151,7 +154,15 @@ export async function startCore(
       main: one.main,
       env: one.env,
       secrets: {},
-      limits: { objectBytesMax, instancesMax, inlineBytesMax, verifyObjects },
+      spillFolder: `${ports.folder.path}/${SPILL_FOLDER}`,
+      limits: {
+        objectBytesMax,
+        objectOverBytesMax,
+        spillBytesMax,
+        instancesMax,
+        inlineBytesMax,
+        verifyObjects,
+      },
     };
   };
 

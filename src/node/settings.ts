@@ -31,8 +31,12 @@ export interface ServerLogEntry {
 export interface Settings {
   readonly allowedHosts: readonly string[];
   readonly bodyBytesMax: number;
-  /** Memory for objects of one app host. */
+  /** Memory for objects of one app host; beyond it objects that nobody uses are spilled to disk. */
   readonly objectBytesMax: number;
+  /** What running functions may use above that, because what is in use cannot be spilled. */
+  readonly objectOverBytesMax: number;
+  /** Objects of one app host on disk. */
+  readonly spillBytesMax: number;
   /** Instances of one app host. */
   readonly instancesMax: number;
   /** Invocations of one app that wait, of sessions that have not begun. */
@@ -80,6 +84,8 @@ const RULES: Readonly<Record<keyof Settings, Rule>> = {
   },
   bodyBytesMax: COUNT,
   objectBytesMax: COUNT,
+  objectOverBytesMax: COUNT,
+  spillBytesMax: COUNT,
   instancesMax: COUNT,
   queueMax: COUNT,
   weights: {
@@ -101,6 +107,8 @@ export function resolveSettings(options: ServerOptions): Settings {
     allowedHosts: [],
     bodyBytesMax: GIB,
     objectBytesMax: Math.min(8 * GIB, Math.max(256 * MIB, Math.floor(totalmem() / 4))),
+    objectOverBytesMax: GIB,
+    spillBytesMax: 64 * GIB,
     instancesMax: Math.max(8, 4 * availableParallelism()),
     queueMax: QUEUE_MAX,
     weights: {},

@@ -15,6 +15,7 @@ export {
   type ProcessHost,
   prefixRange,
   type Random,
+  type ScratchFile,
   type SpawnedProcess,
   type SpawnOptions,
   type Timers,

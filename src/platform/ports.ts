@@ -131,3 +131,14 @@ export interface ChannelListener {
   readonly address: string;
   close(): Promise<void>;
 }
+
+/** A file of one process that nobody else opens and that is gone with it, however it ends. */
+export interface ScratchFile {
+  /** Rejects with the system's error (`ENOSPC`, `EFBIG`, `EIO`, …); the bytes at `at` are then anything. */
+  write(bytes: Uint8Array, at: number): Promise<void>;
+  /** Fills `into`; rejects when the file is shorter. */
+  read(into: Uint8Array, at: number): Promise<void>;
+  /** What is behind is given back to the disk. */
+  cut(size: number): Promise<void>;
+  close(): Promise<void>;
+}

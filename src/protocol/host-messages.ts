@@ -11,9 +11,11 @@ import type { TriggerSpec } from './manifest.ts';
 import type { InstanceInfo, LogEntry, SessionCounts, SessionTrace, UnfiredTrigger } from './session.ts';
 import type { ObjectHeader, PayloadHeader } from './values.ts';
 
-export const HOST_PROTOCOL_VERSION = 1;
+export const HOST_PROTOCOL_VERSION = 2;
 /** Sessions that the server has with one instance at once: so many ends, the newest, a host keeps for when they are asked for. */
 export const LANE_DEPTH_MAX = 16;
+/** Of an object at once: what one reader makes a server and a host hold. */
+export const OBJECT_PART_BYTES = 1024 * 1024;
 
 /** Server to host. */
 export type ServerToHost =
@@ -59,15 +61,29 @@ export type ServerToHost =
       readonly names?: readonly string[];
       readonly count?: number;
     }
-  /** Reply: PayloadHeader (`size` of the whole object) + blob. Objects of running sessions only. `range.end` is excluded. */
+  /**
+   * Reply: PayloadHeader (`size` of the whole object), `run`, and a blob: the part from `start` to `end` (excluded), at most
+   * OBJECT_PART_BYTES of it. When that is less than was asked for there is a `reader`, which keeps the object until
+   * `object-close`. Objects of running sessions only.
+   */
   | {
       readonly type: 'object-get';
       readonly requestId: number;
       readonly session: string;
       readonly bucket: string;
       readonly name: string;
-      readonly range?: { readonly start: number; readonly end?: number };
+      readonly start: number;
+      readonly end: number;
     }
+  /** Reply: a blob, as above. */
+  | {
+      readonly type: 'object-read';
+      readonly requestId: number;
+      readonly reader: number;
+      readonly start: number;
+      readonly end: number;
+    }
+  | { readonly type: 'object-close'; readonly reader: number }
   /** Acknowledges a `bucket-object`, `bucket-close` or `object-persist`. An error fails the sender. */
   | { readonly type: 'object-ack'; readonly session: string; readonly seq: number; readonly error?: ErrorData }
   /** Runs the validator of a function (`input`) or bucket (`schema`) on one payload. Reply: `{}` or E_INPUT_INVALID. */
@@ -171,6 +187,8 @@ export type HostToServer =
       readonly payload?: PayloadHeader;
       readonly duplicate?: boolean;
       readonly evaluation?: EvaluationResult;
+      readonly run?: number;
+      readonly reader?: number;
       readonly trace?: SessionTrace;
       readonly stats?: HostStats;
       readonly unknown?: readonly string[];
@@ -186,8 +204,10 @@ export interface LaneAccount {
 
 /** What one app host says of itself. */
 export interface HostStats {
+  /** Bytes of the objects of its sessions in memory, and on disk; what is part of another object counts once. */
   readonly memoryBytes: number;
-  readonly memoryBytesMax: number;
+  readonly spilledBytes: number;
+  readonly store: ObjectStoreStats;
   readonly objects: number;
   readonly sessions: number;
   readonly queued: number;
@@ -206,6 +226,20 @@ export interface HostStats {
   }[];
 }
 
+/** Memory and disk that the objects take, in whole pages. */
+export interface ObjectStoreStats {
+  /** Pages in use, by whatever. */
+  readonly usedBytes: number;
+  /** objectBytesMax. */
+  readonly budgetBytes: number;
+  /** objectBytesMax and objectOverBytesMax. */
+  readonly capacityBytes: number;
+  /** Of the pages in use, those of objects. */
+  readonly blockBytes: number;
+  /** Places in the spill file; objects that are in memory too keep theirs. */
+  readonly fileBytes: number;
+}
+
 /** What the server hands to the process it spawns, as JSON in the environment variable ANTRAIL_HOST. */
 export interface HostBoot {
   readonly app: string;
@@ -222,11 +256,17 @@ export interface HostBoot {
   readonly laneToken?: string;
   readonly env: Readonly<Record<string, string>>;
   readonly secrets: Readonly<Record<string, string>>;
+  /** Folder for the file of spilled objects; absent: nothing is spilled. */
+  readonly spillFolder?: string;
   readonly limits: HostLimits;
 }
 
 export interface HostLimits {
   readonly objectBytesMax: number;
+  /** What may be in memory above that, for objects in use, which cannot be spilled. */
+  readonly objectOverBytesMax: number;
+  /** Objects on disk. */
+  readonly spillBytesMax: number;
   readonly instancesMax: number;
   readonly inlineBytesMax: number;
   /** `dev`: verify by checksum that objects do not change after they were sent. */

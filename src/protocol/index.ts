@@ -30,6 +30,7 @@ export {
   type HostToServer,
   LANE_DEPTH_MAX,
   type LaneAccount,
+  OBJECT_PART_BYTES,
   type ServerToHost,
 } from './host-messages.ts';
 export {

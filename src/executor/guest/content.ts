@@ -20,6 +20,8 @@ export interface Encoded {
   readonly content: StoredContent;
   /** The place belongs to another object. */
   readonly alias: boolean;
+  /** The handler has a view of it. */
+  readonly isSeen?: boolean;
 }
 
 export interface ContentsOptions {
@@ -44,11 +46,11 @@ export class Contents {
       // Somebody's object again: its bytes are passed on, not copied.
       const { content, contentType } = value.wire;
       if (!isSlabRef(content)) return { contentType, content, alias: false };
-      return { contentType, content, alias: !this.#adopt(attempt, content) };
+      return this.#again(attempt, contentType, content);
     }
     if (value instanceof Uint8Array) {
       const ref = this.#slab.refOf(value);
-      if (ref !== undefined) return { contentType: CONTENT_BYTES, content: ref, alias: !this.#adopt(attempt, ref) };
+      if (ref !== undefined) return this.#again(attempt, CONTENT_BYTES, ref);
       if (value.length <= this.#options.inlineBytesMax) {
         return { contentType: CONTENT_BYTES, content: Uint8Array.from(value), alias: false };
       }
@@ -62,10 +64,17 @@ export class Contents {
     return { contentType: CONTENT_JSON, content: this.#textIn(text), alias: false };
   }
 
+  /** Bytes of the object store. A part of an object that is not sent would be freed with it, so that is copied. */
+  #again(attempt: Attempt, contentType: string, ref: SlabRef): Encoded {
+    if (this.#adopt(attempt, ref)) return { contentType, content: ref, alias: false, isSeen: true };
+    if (!insideUnsent(attempt, ref)) return { contentType, content: ref, alias: true };
+    return { contentType, content: this.copyIn(this.#slab.view(ref)), alias: false };
+  }
+
   wire(
     attempt: Attempt,
     bucket: number,
-    { contentType, content, alias }: Encoded,
+    { contentType, content, alias, isSeen }: Encoded,
     step: number,
     options: { readonly name?: string | undefined; readonly group?: string | undefined } = NO_OPTIONS,
   ): StoredObject {
@@ -79,6 +88,7 @@ export class Contents {
       contentType,
       content,
       alias,
+      isSeen: isSeen === true,
       checksum: this.#options.verifyObjects && isSlabRef(content) ? this.#checksum(content) : 0,
     };
   }
@@ -108,15 +118,7 @@ export class Contents {
   }
 
   resultOf(attempt: Attempt, value: unknown): StoredObject {
-    const encoded = this.encode(attempt, value, 'result');
-    const { content } = encoded;
-    const step = attempt.step++;
-    if (!encoded.alias || !isSlabRef(content) || !insideUnsent(attempt, content)) {
-      return this.wire(attempt, OUTPUT_BUCKET_INDEX, encoded, step);
-    }
-    // A part of an object that nobody sent would be freed with it.
-    const copy = this.copyIn(this.#slab.view(content));
-    return this.wire(attempt, OUTPUT_BUCKET_INDEX, { ...encoded, content: copy, alias: false }, step);
+    return this.wire(attempt, OUTPUT_BUCKET_INDEX, this.encode(attempt, value, 'result'), attempt.step++);
   }
 
   copyIn(bytes: Uint8Array): SlabRef {

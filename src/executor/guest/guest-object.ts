@@ -1,7 +1,15 @@
 // An object as user code sees it (interface.md 3): views of shared memory, text made only when asked for.
 
 import { PlatformError } from '../../base/index.ts';
-import { isSlabRef, nameOf, type Slab, type SlabRef, type StoredObject, sizeOf } from '../../bucket/index.ts';
+import {
+  isSlabRef,
+  isSpilled,
+  nameOf,
+  type Slab,
+  type SlabRef,
+  type StoredObject,
+  sizeOf,
+} from '../../bucket/index.ts';
 import type { EpheObject } from '../../sdk/index.ts';
 
 export interface ObjectHome {
@@ -59,6 +67,7 @@ export class GuestObject implements EpheObject {
       const { content } = this.wire;
       if (typeof content === 'string') this.#bytes = new TextEncoder().encode(content);
       else if (isSlabRef(content)) this.#bytes = this.#home.slab.view(content);
+      else if (isSpilled(content)) throw new Error('an object is in memory while a handler has it');
       else this.#bytes = new Uint8Array(content.buffer, content.byteOffset, content.byteLength);
     }
     return this.#bytes;

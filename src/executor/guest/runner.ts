@@ -22,6 +22,7 @@ import {
 import { CONTENT_JSON, type LogEntry, type ServerToHost } from '../../protocol/index.ts';
 import type { AppDefinition } from '../../sdk/index.ts';
 import {
+  ATOMICS_WAITS,
   Bells,
   CALL_TRIGGER,
   EventRingWriter,
@@ -114,7 +115,6 @@ export class Runner {
     this.#ports = ports;
     this.tables = buildTables(boot.manifest, boot.triggers, boot.tableVersion);
     const owner = boot.slot + 2;
-    this.#slab = new Slab(boot.slab, owner);
     const pools = new Map(
       Object.entries(boot.pools).map(([name, { tickets, members }]) => [
         name,
@@ -126,6 +126,8 @@ export class Runner {
     this.#tickets = own.tickets;
     const bells = new Bells(boot.bells, ports.waits);
     this.#bells = bells;
+    const { block } = ports.waits ?? ATOMICS_WAITS;
+    this.#slab = new Slab(boot.slab, owner, { ring: () => void bells.ring(HOST_BELL), block });
     const ring = new EventRingWriter(boot.ring, () => bells.ring(HOST_BELL), ports.waits);
     this.#reporter = new Reporter(ring, bells, ports);
     this.#home = {
@@ -288,7 +290,7 @@ export class Runner {
     if (bucket.validates) {
       validateSend(this.#app, bucket.name, wire.contentType === CONTENT_JSON ? object.json() : object.bytes);
     }
-    const encoded = { contentType: wire.contentType, content: wire.content, alias: false };
+    const encoded = { contentType: wire.contentType, content: wire.content, alias: false, isSeen: true };
     this.#send(
       attempt,
       bucket,

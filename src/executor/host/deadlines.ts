@@ -27,6 +27,8 @@ export interface DeadlinePorts {
   readonly instances: Instances;
   readonly questions: Questions;
   readonly rings: Rings;
+  /** Monotonic ms at which `onTimePassed` has something else to do; infinite for nothing. */
+  readonly nextOtherMs: () => number;
   /** Reads what was told, and lets time pass in the machines. */
   readonly onTimePassed: () => void;
   /** Time to check that every session can go on. */
@@ -56,6 +58,7 @@ export class Deadlines {
     let at = sessions.nextTimerMs() ?? Number.POSITIVE_INFINITY;
     const schedulerAt = scheduler.nextTimerMs();
     if (schedulerAt !== undefined && schedulerAt < at) at = schedulerAt;
+    at = Math.min(at, this.#ports.nextOtherMs());
     if (instances.actualCount > 0) at = Math.min(at, this.#nextDeadlineMs());
     else if (rings.expectsNews || questions.pending) at = Math.min(at, clock.monotonicMs() + WATCH_MS);
     if (sessions.sessionCount === 0) this.#watchAtMs = Number.POSITIVE_INFINITY;

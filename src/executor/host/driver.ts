@@ -2,17 +2,19 @@
 //
 // Owns: the order in which events reach the machines, the tables in force, the end of the process when it drains.
 // Decides nothing: sessions (SessionMachine), queue and instances (LocalScheduler), triggers (trigger/).
-// Parts with a file of their own: reading rings (HO1), bytes (HO3), offers, deadlines, questions to user code.
+// Parts with a file of their own: reading rings (HO1), bytes (HO3), spilled objects (HO5), offers, deadlines, questions to
+// user code.
 //
 // HO2. An instance's death is handled after its whole ring was read.
 
-import { type ErrorData, hexOf, Prng } from '../../base/index.ts';
+import { assert, type ErrorData, hexOf, Prng, toErrorData } from '../../base/index.ts';
 import {
   type AppTables,
   buildTables,
   createSlabMemory,
   Slab,
   type StoredObject,
+  sizeOf,
   type TriggersByBucket,
 } from '../../bucket/index.ts';
 import type { HostBoot, HostStats, LogEntry, Manifest, PayloadHeader } from '../../protocol/index.ts';
@@ -40,13 +42,15 @@ import { Deadlines } from './deadlines.ts';
 import { Evaluations } from './evaluations.ts';
 import { HostCounts } from './host-stats.ts';
 import { HOST_OWNER, Instances, type RunningInstance, sameAttempt } from './instances.ts';
+import type { LentObjects } from './lent-objects.ts';
 import { CANCELLED_EARLY_MAX, CLOCK_SET_MS_MIN, HOST_SLICE_MS, LOGS_PER_MESSAGE_MAX } from './limits.ts';
 import { Offers } from './offers.ts';
 import type { HostPorts } from './ports.ts';
 import { Questions } from './questions.ts';
 import { Rings } from './rings.ts';
-import { SessionBytes } from './session-bytes.ts';
+import { isWhole, SessionBytes } from './session-bytes.ts';
 import { endMessage, failuresOf, objectMessage, type SentEffect } from './session-messages.ts';
+import { Spiller } from './spiller.ts';
 import { ToldEnds, toldEndMessage } from './told-ends.ts';
 import { EndedSessions, type TraceNames } from './trace.ts';
 
@@ -61,6 +65,7 @@ export class Driver {
   readonly scheduler: LocalScheduler;
   readonly instances: Instances;
   readonly bytes: SessionBytes;
+  readonly spiller: Spiller;
   readonly rings: Rings;
   readonly questions: Questions;
   readonly evaluations: Evaluations;
@@ -78,24 +83,36 @@ export class Driver {
   /** Number of the session whose end is being read and was told to the server by its instance. */
   #told: number | undefined;
   #epochOffsetMs = 0;
+  /** On offer as soon as their inputs are back in memory; how to give that up. */
+  readonly #loading = new Map<Invocation, () => void>();
+  /** Its inputs were brought back although there was no room for them. */
+  #overBudget: Invocation | undefined;
+  /** Ends of sessions that wait for the disk. */
+  #endsUnderWay = 0;
+  readonly #lent: LentObjects;
   readonly #cancelledEarly = new Map<string, ErrorData>();
   /** Their first attempt has begun, and the server does not know it. */
   #begun: Session[] = [];
   /** Sessions that could not go on when the watchdog looked last. */
   #suspects = new Set<Session>();
 
-  /** @param onMessage gets what an instance says otherwise than through its ring. */
+  /**
+   * @param lent objects that handlers have asked for.
+   * @param onMessage gets what an instance says otherwise than through its ring.
+   */
   constructor(
     boot: HostBoot,
     manifest: Manifest,
     ports: HostPorts,
+    lent: LentObjects,
     onMessage: (running: RunningInstance, message: InstanceToHost) => void,
   ) {
     this.boot = boot;
     this.ports = ports;
     this.#manifest = manifest;
     this.#tables = buildTables(manifest);
-    this.#slab = new Slab(createSlabMemory(boot.limits.objectBytesMax), HOST_OWNER);
+    const { objectBytesMax, objectOverBytesMax, spillBytesMax } = boot.limits;
+    this.#slab = new Slab(createSlabMemory(objectBytesMax, objectOverBytesMax), HOST_OWNER);
     this.#counts = new HostCounts(this.#tables.functions.length);
     const random = new Prng(ports.seed);
     this.sessions = new SessionMachine({ random, sameContent: (a, b) => this.bytes.sameContent(a, b) });
@@ -106,11 +123,22 @@ export class Driver {
       onLine: (running, stream, line) => this.#logLine(running, stream, line),
       onExit: (running, error) => this.#instanceExited(running, withUserStack(error, boot.folder)),
     });
-    this.bytes = new SessionBytes(this.#slab, boot.limits.inlineBytesMax, this.instances, this.ended);
+    this.#lent = lent;
+    this.spiller = new Spiller(this.#slab, spillBytesMax, {
+      monotonicMs: ports.monotonicMs,
+      afterTurn: ports.afterTurn,
+      openFile: ports.openSpillFile,
+      markUses: (used, queued) => this.#markUses(used, queued),
+      isOverBudgetInUse: () => this.#isOverBudgetInUse(),
+      report: (message) => this.#report(message),
+      onTimer: () => this.deadlines.arm(),
+    });
+    this.bytes = new SessionBytes(this.#slab, boot.limits.inlineBytesMax, this.instances, this.ended, this.spiller);
     this.rings = new Rings(this.instances, {
       isUnheardOf: (record) => this.#isUnheardOf(record),
       now: () => this.now(),
       onRecord: (running, record) => this.#heard(running, record),
+      hasMore: () => this.spiller.hasNews,
       onRung: () => {
         this.drain();
         this.sleep();
@@ -121,10 +149,7 @@ export class Driver {
       backlogOf: (pool) => this.scheduler.backlogOf(pool),
       onRefused: (invocation) =>
         this.schedule(this.scheduler.handle({ type: 'offer-refused', invocation }, this.now())),
-      onFailed: (invocation, error) => {
-        this.schedule(this.scheduler.handle({ type: 'offer-ended', invocation }, this.now()));
-        this.apply({ type: 'offer-failed', invocation, error });
-      },
+      onFailed: (invocation, error) => this.#offerFailed(invocation, error),
       onWoken: (anybody) => {
         if (anybody) this.rings.expectsNews = true;
         this.deadlines.arm();
@@ -143,8 +168,10 @@ export class Driver {
       instances: this.instances,
       rings: this.rings,
       questions: this.questions,
+      nextOtherMs: () => this.spiller.nextTimerMs,
       onTimePassed: () => {
         this.drain();
+        if (this.now() >= this.spiller.nextTimerMs) this.spiller.look();
         this.apply({ type: 'time-passed' });
         this.schedule(this.scheduler.handle({ type: 'time-passed' }, this.now()));
       },
@@ -259,6 +286,7 @@ export class Driver {
       this.schedule(this.scheduler.handle({ type: 'demand', pool: pool.name, offers }, this.now()));
       pool.tickets.backlog = this.scheduler.backlogOf(pool.name);
     }
+    this.spiller.lookIfShort();
     this.#tellBegun();
     this.#flushLogs();
   }
@@ -289,6 +317,7 @@ export class Driver {
         return;
       }
       case 'sent':
+        this.bytes.added(record.object, this.sessions.sessionByNo(record.sessionNo));
         this.apply({ ...record, type: 'object-sent', slot });
         return;
       case 'ended': {
@@ -299,9 +328,13 @@ export class Driver {
           record.error === undefined
             ? undefined
             : withUserStack(JSON.parse(record.error) as ErrorData, this.boot.folder);
+        if (record.result !== undefined) {
+          this.bytes.added(record.result, this.sessions.sessionByNo(record.sessionNo));
+        }
         this.apply({ ...record, type: 'attempt-ended', error });
         this.#told = undefined;
         this.schedule(this.scheduler.handle({ type: 'attempt-over', slot }, this.now()));
+        this.#lent.attemptOver(running, record.sessionNo);
         this.questions.instanceFree(this.now());
         this.bytes.noLongerRead(record.sessionNo);
         return;
@@ -422,7 +455,8 @@ export class Driver {
         this.apply({ type: 'offer-lost', invocation });
       }
     }
-    this.bytes.sweep(owner, this.sessions.sessions());
+    this.#lent.instanceGone(running);
+    this.bytes.sweep(owner);
     for (const attempt of attempts) this.bytes.noLongerRead(attempt.sessionNo);
     this.schedule(this.scheduler.handle({ type: 'instance-gone', slot: running.slot, error }, this.now()));
     this.questions.instanceGone(running.slot, error, attempts.length > 0, this.now());
@@ -509,7 +543,7 @@ export class Driver {
     for (const effect of effects) {
       switch (effect.type) {
         case 'offer':
-          this.#offers.offer(effect.invocation);
+          this.#offer(effect.invocation);
           break;
         case 'start-instance': {
           const { instance } = effect;
@@ -527,8 +561,69 @@ export class Driver {
     }
   }
 
+  /** Its inputs are in memory from here on until nobody runs it any more. */
+  #offer(invocation: Invocation): void {
+    let isDone = false;
+    const giveUp = this.spiller.load(invocation.inputs, false, (error, isOverBudget) => {
+      isDone = true;
+      this.#loading.delete(invocation);
+      if (error !== undefined) {
+        this.#offerFailed(invocation, error);
+        return;
+      }
+      if (isOverBudget) this.#overBudget = invocation;
+      this.#offers.offer(invocation);
+      this.deadlines.arm();
+    });
+    if (giveUp === undefined) this.#offers.offer(invocation);
+    else if (!isDone) this.#loading.set(invocation, giveUp);
+  }
+
+  #offerFailed(invocation: Invocation, error: ErrorData): void {
+    this.schedule(this.scheduler.handle({ type: 'offer-ended', invocation }, this.now()));
+    this.apply({ type: 'offer-failed', invocation, error });
+  }
+
+  #isOverBudgetInUse(): boolean {
+    const invocation = this.#overBudget;
+    if (invocation === undefined) return false;
+    const { place } = invocation;
+    if (place === 'running' || place === 'held' || this.scheduler.isOnOffer(invocation)) return true;
+    this.#overBudget = undefined;
+    return false;
+  }
+
+  /** What attempts read or may begin to read at any moment, and what invocations that wait will read. */
+  #markUses(used: (object: StoredObject) => void, queued: (object: StoredObject) => void): void {
+    for (const session of this.sessions.sessions()) {
+      if (session.storedObjects === 0) continue;
+      for (const invocation of invocationsOf(session)) {
+        const { place, inputs } = invocation;
+        if (place === 'ended') continue;
+        const mayRun =
+          place === 'running' ||
+          place === 'held' ||
+          (place === 'queued' && this.scheduler.isOnOffer(invocation) && !this.#loading.has(invocation));
+        for (const input of inputs) (mayRun ? used : queued)(input);
+      }
+    }
+    // Handlers that really run, overtaken ones too: their inputs, and what they created and may still look at.
+    for (const { actual } of this.instances.all()) {
+      for (const { sessionNo, id } of actual) {
+        const session = this.sessions.sessionByNo(sessionNo);
+        const invocation = session === undefined ? undefined : findInvocation(session, id);
+        for (const input of invocation?.inputs ?? []) used(input);
+        for (const made of invocation?.out ?? []) if (made.isSeen === true) used(made);
+      }
+    }
+    for (const session of this.bytes.lingering) for (const object of session.objects) used(object);
+    for (const object of this.#lent.objects()) used(object);
+  }
+
   /** @param slot of the instance that holds it, -1 if it was queued. */
   #withdraw(invocation: Invocation, slot: number): void {
+    this.#loading.get(invocation)?.();
+    this.#loading.delete(invocation);
     // An instance may have put what it holds into a slot; of what waits here the scheduler knows.
     if (slot >= 0 || this.scheduler.isOnOffer(invocation)) this.#offers.withdraw(invocation);
     if (slot >= 0) {
@@ -552,8 +647,9 @@ export class Driver {
   #sendOut(effect: SentEffect): void {
     const { session, object } = effect;
     const bytes = this.bytes.bytesOf(object);
+    assert(bytes !== undefined, 'an object is in memory when it has just come');
     const message = objectMessage(effect, bytes.length);
-    this.ports.send(message, [bytes], this.bytes.holding(session, object.content));
+    this.ports.send(message, [bytes], this.bytes.holding(session, object));
   }
 
   #sessionEnded(effect: SessionEffect & { type: 'session-ended' }): void {
@@ -567,14 +663,37 @@ export class Driver {
     let header: PayloadHeader | undefined;
     if (result !== undefined) {
       sent.push(result);
-      header = { contentType: result.contentType, size: this.bytes.bytesOf(result).length };
+      header = { contentType: result.contentType, size: sizeOf(result) };
     }
     const failures = failuresOf(session, this.traceNames(), (input) => sent.push(input));
-    this.ports.send(
-      endMessage(effect, header, failures),
-      sent.map((object) => this.bytes.bytesOf(object)),
-      this.bytes.holdingAll(session, sent),
-    );
+    const done = this.bytes.holdingAll(session, sent);
+    const blobs = sent.map((object) => this.bytes.bytesOf(object));
+    const message = endMessage(effect, header, failures);
+    if (isWhole(blobs)) this.ports.send(message, blobs, done);
+    else void this.#endWithSpilled(effect, message, sent, done);
+  }
+
+  /** The session's end names objects that are on disk. */
+  async #endWithSpilled(
+    effect: SessionEffect & { type: 'session-ended' },
+    message: ReturnType<typeof endMessage>,
+    sent: readonly StoredObject[],
+    done: (() => void) | undefined,
+  ): Promise<void> {
+    this.#endsUnderWay++;
+    try {
+      const blobs: Uint8Array[] = [];
+      for (const object of sent) blobs.push(await this.bytes.copyOf(object));
+      this.ports.send(message, blobs);
+    } catch (thrown) {
+      const error = effect.error ?? toErrorData(thrown);
+      const failures = message.failures?.map(({ inputs: _, ...rest }) => rest) ?? [];
+      this.ports.send(endMessage({ ...effect, state: 'failed', error }, undefined, failures));
+    } finally {
+      this.#endsUnderWay--;
+      done?.();
+      this.#exitWhenDrained();
+    }
   }
 
   traceNames(): TraceNames {
@@ -610,17 +729,23 @@ export class Driver {
     this.deadlines.stop();
     this.#draining = true;
     for (const running of this.instances.all()) running.thread.terminate();
+    void this.spiller.close();
   }
 
   stats(): HostStats {
     return this.#counts.stats({
       slab: this.#slab,
+      spiller: this.spiller,
       sessions: this.sessions,
       scheduler: this.scheduler,
       tables: this.#tables,
       running: this.instances.actualCount,
       epochOffsetMs: this.epochOffsetMs(),
     });
+  }
+
+  #report(message: string): void {
+    this.log({ at: new Date(this.ports.epochMs()).toISOString(), level: 'error', message });
   }
 
   log(entry: HostLog): void {
@@ -653,7 +778,7 @@ export class Driver {
   }
 
   #exitWhenDrained(): void {
-    if (!this.#draining || this.sessions.sessionCount > 0) return;
+    if (!this.#draining || this.sessions.sessionCount > 0 || this.#endsUnderWay > 0) return;
     this.#flushLogs();
     this.ports.exit(0);
   }

@@ -3,13 +3,14 @@
 // Owns: nothing that lasts.
 // Does not own: which instance is asked (Questions), what comes of an answer (whoever asks: SessionMachine, or the server).
 
+import { toErrorData } from '../../base/index.ts';
 import { nameOf, type StoredObject, sizeOf } from '../../bucket/index.ts';
 import { type Evaluation, type EvaluationResult, TRIGGER_VALUE_BYTES_MAX } from '../../protocol/index.ts';
 import type { SessionEffect } from '../../scheduler/local/index.ts';
 import { evaluationOf, type SpecOf } from '../../trigger/index.ts';
 import { withUserStack } from '../shared/index.ts';
 import type { QuestionAnswer, Questions } from './questions.ts';
-import type { SessionBytes } from './session-bytes.ts';
+import { isWhole, type SessionBytes } from './session-bytes.ts';
 
 const NO_BYTES = new Uint8Array(0);
 
@@ -32,13 +33,12 @@ export class Evaluations {
     answer: (result: EvaluationResult) => void,
   ): void {
     const held = session.heldObjects.get(bucket.index * 0x1_0000 + trigger.index);
-    const values: Uint8Array[] = [];
+    const seen: (StoredObject | undefined)[] = [];
     const place = { bucket: bucket.name, trigger: trigger.name };
     const evaluation = evaluationOf(trigger.spec as SpecOf<'custom'>, place, plan, (key) => {
       const object = held?.get(key) as StoredObject;
       const size = sizeOf(object);
-      // A copy: the session may end, and its memory be another's, before the class reads it.
-      values.push(size > TRIGGER_VALUE_BYTES_MAX ? NO_BYTES : Uint8Array.from(this.#bytes.bytesOf(object)));
+      seen.push(size > TRIGGER_VALUE_BYTES_MAX ? undefined : object);
       return {
         name: nameOf(object),
         session: object.session ?? session.id,
@@ -47,6 +47,24 @@ export class Evaluations {
         size,
       };
     });
+    // Copies: the session may end, and its memory be another's, before the class reads it.
+    const values = seen.map((object) => (object === undefined ? NO_BYTES : this.#bytes.bytesOf(object)?.slice()));
+    if (isWhole(values)) this.ask(evaluation, values, answer);
+    else void this.#askOfSpilled(evaluation, seen, answer);
+  }
+
+  async #askOfSpilled(
+    evaluation: Evaluation,
+    seen: readonly (StoredObject | undefined)[],
+    answer: (result: EvaluationResult) => void,
+  ): Promise<void> {
+    const values: Uint8Array[] = [];
+    try {
+      for (const object of seen) values.push(object === undefined ? NO_BYTES : await this.#bytes.copyOf(object));
+    } catch (thrown) {
+      answer({ failure: { blame: 'event', error: toErrorData(thrown) } });
+      return;
+    }
     this.ask(evaluation, values, answer);
   }
 

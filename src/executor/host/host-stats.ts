@@ -4,13 +4,15 @@
 // Does not own: what is counted elsewhere (sessions, queue, instances, bytes): it is read when somebody asks.
 
 import type { AppTables } from '../../bucket/index.ts';
-import { isSlabRef, type Slab, sizeOf } from '../../bucket/index.ts';
+import { isStored, type Slab, sizeOf } from '../../bucket/index.ts';
 import type { HostStats } from '../../protocol/index.ts';
 import type { Invocation, LocalScheduler, SessionMachine } from '../../scheduler/local/index.ts';
 import { HopSamples } from './hop-samples.ts';
+import type { Spiller } from './spiller.ts';
 
 export interface Counted {
   readonly slab: Slab;
+  readonly spiller: Spiller;
   readonly sessions: SessionMachine;
   readonly scheduler: LocalScheduler;
   readonly tables: AppTables;
@@ -39,16 +41,28 @@ export class HostCounts {
     this.#hops[invocation.row.index]?.add(startedAtMs - invocation.queuedAtMs);
     for (const input of invocation.inputs) {
       this.#objectBytesMoved += sizeOf(input);
-      if (isSlabRef(input.content)) this.#zeroCopyHandOffs++;
+      if (isStored(input.content)) this.#zeroCopyHandOffs++;
     }
   }
 
-  stats({ slab, sessions, scheduler, tables, running, epochOffsetMs }: Counted): HostStats {
+  stats({ slab, spiller, sessions, scheduler, tables, running, epochOffsetMs }: Counted): HostStats {
     let objects = 0;
-    for (const session of sessions.sessions()) objects += session.objects.length;
+    let inlineBytes = 0;
+    for (const session of sessions.sessions()) {
+      objects += session.objects.length;
+      inlineBytes += session.inlineBytes;
+    }
+    const { blocks } = spiller;
     return {
-      memoryBytes: slab.usedBytes,
-      memoryBytesMax: slab.budgetBytes,
+      memoryBytes: inlineBytes + blocks.memoryBytes,
+      spilledBytes: blocks.spilledBytes,
+      store: {
+        usedBytes: slab.usedBytes,
+        budgetBytes: slab.budgetBytes,
+        capacityBytes: slab.capacityBytes,
+        blockBytes: blocks.pageBytes,
+        fileBytes: spiller.fileBytes,
+      },
       objects,
       sessions: sessions.sessionCount,
       queued: scheduler.waiting,

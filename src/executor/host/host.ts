@@ -10,7 +10,9 @@ import type { HostBoot, HostToServer, Manifest, ObjectHeader, ServerToHost } fro
 import { type InstanceToHost, withUserStack } from '../shared/index.ts';
 import { Driver } from './driver.ts';
 import type { RunningInstance } from './instances.ts';
+import { LentObjects } from './lent-objects.ts';
 import { PREWARMED_INSTANCES } from './limits.ts';
+import { ObjectReaders } from './object-readers.ts';
 import { ObjectRequests } from './object-requests.ts';
 import type { HostPorts } from './ports.ts';
 import { traceOf } from './trace.ts';
@@ -22,13 +24,16 @@ export class Host {
   readonly #ports: HostPorts;
   readonly #driver: Driver;
   readonly #objectRequests: ObjectRequests;
+  readonly #objectReaders: ObjectReaders;
   #announced = false;
 
   constructor(boot: HostBoot, manifest: Manifest, ports: HostPorts) {
     this.#boot = boot;
     this.#ports = ports;
-    this.#driver = new Driver(boot, manifest, ports, (running, message) => this.#fromInstance(running, message));
-    this.#objectRequests = new ObjectRequests(this.#driver);
+    const lent = new LentObjects();
+    this.#driver = new Driver(boot, manifest, ports, lent, (running, message) => this.#fromInstance(running, message));
+    this.#objectRequests = new ObjectRequests(this.#driver, lent);
+    this.#objectReaders = new ObjectReaders(this.#driver);
   }
 
   /** Starts the first instance; `ready` or `load-failed` follows. */
@@ -67,17 +72,7 @@ export class Host {
         break;
       case 'session-put':
         this.#driver.drain();
-        this.#answer(message.requestId, () => {
-          const object = this.#objectOf(message.object, blobs[0] ?? EMPTY, message.session);
-          try {
-            const { duplicate, effects } = this.#driver.sessions.put(message.session, object, this.#driver.clock());
-            this.#driver.carryOut(effects);
-            return { duplicate };
-          } catch (refusal) {
-            this.#driver.bytes.discard(object);
-            throw refusal;
-          }
-        });
+        this.#putWhenComparable(message, blobs[0] ?? EMPTY);
         break;
       case 'session-close':
         this.#answer(message.requestId, () => {
@@ -109,7 +104,14 @@ export class Host {
         });
         break;
       case 'object-get':
-        this.#sendObject(message);
+        this.#driver.drain();
+        this.#objectReaders.open(message);
+        break;
+      case 'object-read':
+        this.#objectReaders.read(message);
+        break;
+      case 'object-close':
+        this.#objectReaders.close(message.reader);
         break;
       case 'object-ack':
         this.#driver.apply({ type: 'acknowledged', session: message.session, seq: message.seq, error: message.error });
@@ -203,8 +205,9 @@ export class Host {
       });
       return;
     }
-    this.#driver.apply({
-      type: 'session-started',
+    const { sessions, bytes } = this.#driver;
+    const begin = {
+      type: 'session-started' as const,
       id: message.session,
       run: message.run,
       durable: message.durable,
@@ -214,8 +217,51 @@ export class Host {
       entries,
       objects,
       open: message.open,
-    });
+    };
+    const effects = sessions.handle(begin, this.#driver.clock());
+    for (const object of stored) bytes.added(object, sessions.session(message.session));
+    this.#driver.carryOut(effects);
+    this.#driver.spiller.lookIfShort();
     this.#driver.cancelIfAsked(message.session);
+  }
+
+  /** An object of that name that was spilled is brought back first, to see whether it is the same. */
+  #putWhenComparable(message: ServerToHost & { type: 'session-put' }, blob: Uint8Array): void {
+    const { sessions, spiller, tables } = this.#driver;
+    const session = sessions.session(message.session);
+    const bucket = tables.bucketByName.get(message.object.bucket);
+    const there =
+      session === undefined || bucket === undefined
+        ? undefined
+        : sessions.object(session, bucket.index, message.object.name);
+    const waits =
+      there === undefined
+        ? undefined
+        : spiller.load([there], true, (error) => {
+            if (error === undefined) this.#put(message, blob);
+            else {
+              this.#driver.bytes.freeBlob(blob);
+              this.#reply({ type: 'reply', requestId: message.requestId, error });
+            }
+          });
+    if (waits === undefined) this.#put(message, blob);
+  }
+
+  #put(message: ServerToHost & { type: 'session-put' }, blob: Uint8Array): void {
+    const { sessions, bytes, spiller } = this.#driver;
+    this.#answer(message.requestId, () => {
+      const object = this.#objectOf(message.object, blob, message.session);
+      try {
+        const { duplicate, effects } = sessions.put(message.session, object, this.#driver.clock());
+        bytes.added(object, sessions.session(message.session));
+        this.#driver.carryOut(effects);
+        spiller.lookIfShort();
+        return { duplicate };
+      } catch (refusal) {
+        bytes.discard(object);
+        throw refusal;
+      }
+    });
   }
 
   #objectOf(header: ObjectHeader, bytes: Uint8Array, session: string): StoredObject {
@@ -257,35 +303,6 @@ export class Host {
     this.#driver.evaluations.ask(message.evaluation, values, (result) =>
       this.#reply({ type: 'reply', requestId: message.requestId, evaluation: result }),
     );
-  }
-
-  #sendObject(message: ServerToHost & { type: 'object-get' }): void {
-    const { requestId } = message;
-    this.#driver.drain();
-    const session = this.#driver.sessions.session(message.session);
-    const bucket = this.#driver.tables.bucketByName.get(message.bucket);
-    const object =
-      session === undefined || bucket === undefined
-        ? undefined
-        : this.#driver.sessions.object(session, bucket.index, message.name);
-    if (object === undefined) {
-      const gone = session === undefined;
-      this.#reply({
-        type: 'reply',
-        requestId,
-        error: gone
-          ? { code: 'E_OBJECT_GONE', message: `session ${message.session} has ended: its objects were freed` }
-          : {
-              code: 'E_OBJECT_UNKNOWN',
-              message: `no object ${message.bucket}/${message.name} in session ${message.session}`,
-            },
-      });
-      return;
-    }
-    const bytes = this.#driver.bytes.bytesOf(object);
-    // The session may end before the socket has taken it all: a copy, since nobody waits for this on a hot path.
-    const part = Uint8Array.from(bytes.subarray(message.range?.start ?? 0, message.range?.end ?? bytes.length));
-    this.#reply({ type: 'reply', requestId, payload: { contentType: object.contentType, size: bytes.length } }, [part]);
   }
 
   #answer(requestId: number, act: () => Omit<HostToServer & { type: 'reply' }, 'type' | 'requestId'>): void {

@@ -24,3 +24,11 @@ export const BODY_WEIGHT = 0.1;
 export const ANSWER_MS_MAX = 5_000;
 /** A question whose instance ended this often, through the fault of whatever ran there, is not asked again. */
 export const ASK_TRIES_MAX = 4;
+/** Who waits for memory or for the disk looks again this often. */
+export const SPILL_LOOK_MS = 20;
+/** A disk that fails is complained of this often. */
+export const SPILL_REPORT_MS = 10_000;
+/** Objects that are read in parts by the server; each is kept until its reader is done. */
+export const READERS_MAX = 10_000;
+/** Rows of one answer about sessions or waiting triggers; the largest come first. */
+export const STATS_ROWS_MAX = 10_000;

@@ -4,11 +4,13 @@
 // Does not own: the objects (SessionMachine), their bytes (SessionBytes).
 
 import { type ErrorData, toErrorData } from '../../base/index.ts';
-import type { StoredObject } from '../../bucket/index.ts';
+import { isStored, type StoredObject } from '../../bucket/index.ts';
 import type { ObjectHeader, ServerToHost } from '../../protocol/index.ts';
+import { keepObject } from '../../scheduler/local/index.ts';
 import type { InstanceToHost } from '../shared/index.ts';
 import type { Driver } from './driver.ts';
 import type { RunningInstance } from './instances.ts';
+import type { LentObjects } from './lent-objects.ts';
 import { SERVER_REQUESTS_MAX } from './limits.ts';
 
 type GetObject = InstanceToHost & { type: 'get-object' };
@@ -22,12 +24,14 @@ interface Asked {
 const EMPTY = new Uint8Array(0);
 
 export class ObjectRequests {
+  readonly lent: LentObjects;
   readonly #driver: Driver;
   readonly #asked = new Map<number, Asked>();
   #nextRequest = 1;
 
-  constructor(driver: Driver) {
+  constructor(driver: Driver, lent: LentObjects) {
     this.#driver = driver;
+    this.lent = lent;
   }
 
   /** Answers with `object`; from the server if the session has none of this name. */
@@ -38,7 +42,7 @@ export class ObjectRequests {
     const session = sessions.sessionByNo(message.sessionNo);
     const object = session === undefined ? undefined : sessions.object(session, message.bucket, message.name);
     if (object !== undefined) {
-      instances.post(running.slot, { type: 'object', requestId, object });
+      this.#lend(running, message, object);
       return;
     }
     if (this.#asked.size >= SERVER_REQUESTS_MAX) {
@@ -93,9 +97,25 @@ export class ObjectRequests {
     if (owner === undefined) bytes.discard(got);
     else {
       // It lives as long as the session that asked for it; no trigger sees it.
-      owner.objects.push(got);
-      instances.post(slot, { type: 'object', requestId, object: got });
+      keepObject(owner, got);
+      bytes.added(got, owner);
+      this.#lend(running, asked.message, got);
     }
+  }
+
+  /** Its bytes are in memory as long as the handler may look at them. */
+  #lend(running: RunningInstance, { requestId, sessionNo }: GetObject, object: StoredObject): void {
+    const { instances, spiller } = this.#driver;
+    const give = () => {
+      if (instances.at(running.slot) !== running) return;
+      if (isStored(object.content)) this.lent.add(running, sessionNo, object);
+      instances.post(running.slot, { type: 'object', requestId, object });
+    };
+    const waits = spiller.load([object], true, (error) => {
+      if (error === undefined) give();
+      else instances.post(running.slot, { type: 'object', requestId, error });
+    });
+    if (waits === undefined) give();
   }
 
   #bucketName(index: number): string {

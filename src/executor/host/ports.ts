@@ -1,5 +1,6 @@
 // What the host needs of its process. The real ones come from platform/node (main.ts), simulated ones from testing/.
 
+import type { ScratchFile } from '../../platform/index.ts';
 import type { HostToServer, ServerToHost } from '../../protocol/index.ts';
 import type { WordWaits } from '../shared/index.ts';
 
@@ -31,6 +32,8 @@ export interface HostPorts {
   readonly waits?: WordWaits;
   /** `onWritten`: the blobs are no longer needed. */
   readonly send: (message: HostToServer, blobs?: readonly Uint8Array[], onWritten?: () => void) => void;
+  /** A file for objects that memory has no room for; absent: they stay in memory. */
+  readonly openSpillFile?: () => Promise<ScratchFile>;
   /** Ends this process. */
   readonly exit: (exitCode: number) => void;
 }

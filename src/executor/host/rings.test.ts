@@ -36,6 +36,7 @@ test('news waits for who made it, and lost news for nobody', () => {
       const instances = { all: () => all.values(), bells: { isSleeping: () => true } };
       let reads = 0;
       const rings = new Rings(instances as unknown as Instances, {
+        hasMore: () => false,
         isUnheardOf: (record) => !known.has(record.id.lo),
         now: () => reads,
         onRung: () => {},

@@ -19,6 +19,8 @@ export interface RingPorts {
   readonly isUnheardOf: (record: EventRecord) => boolean;
   readonly now: () => number;
   readonly onRecord: (running: RunningInstance, record: EventRecord) => void;
+  /** Instances want something else than to be read. */
+  readonly hasMore: () => boolean;
   /** An instance has rung: read, and do what comes of it. */
   readonly onRung: () => void;
 }
@@ -39,7 +41,7 @@ export class Rings {
   sleep(): boolean {
     if (this.#sleeping) return true;
     this.#sleeping = this.#instances.sleep(
-      () => this.anythingTold(),
+      () => this.anythingTold() || this.#ports.hasMore(),
       () => {
         this.#sleeping = false;
         this.#ports.onRung();

@@ -1,14 +1,27 @@
 // Bytes of the objects of this host's sessions.
 //
 // Owns: where an object's bytes are (with it, or in the slab), and when they are freed.
-// Does not own: the layout of the slab (bucket), which sessions are released (SessionMachine), what runs where (Instances).
+// Does not own: the layout of the slab (bucket), what is on disk (Spiller), which sessions are released (SessionMachine), what
+// runs where (Instances).
 //
-// HO3. Bytes are freed when their session is released and the socket has taken what is still to be written.
+// HO3. Bytes are freed when their session is released, no handler reads them, and the socket has taken what is still to be
+//      written of them. What a reader of the server's holds stays until that is done.
 
-import { isSlabRef, type Slab, type SlabRef, type StoredContent, type StoredObject } from '../../bucket/index.ts';
+import { PlatformError } from '../../base/index.ts';
+import {
+  isSlabRef,
+  isSpilled,
+  isStored,
+  type Slab,
+  type SlabRef,
+  type StoredContent,
+  type StoredObject,
+  sizeOf,
+} from '../../bucket/index.ts';
 import type { ObjectHeader } from '../../protocol/index.ts';
 import type { Session } from '../../scheduler/local/index.ts';
 import type { Instances } from './instances.ts';
+import type { ObjectReader, Spiller } from './spiller.ts';
 import type { EndedSessions } from './trace.ts';
 
 /** Producer of what comes from the server. */
@@ -19,16 +32,18 @@ export class SessionBytes {
   readonly #inlineBytesMax: number;
   readonly #instances: Instances;
   readonly #ended: EndedSessions;
+  readonly #spiller: Spiller;
   /** How much of a session the socket has still to take, in objects. */
   readonly #unwritten = new Map<Session, number>();
   /** Released, but an overtaken handler still runs. */
   readonly #lingering = new Map<number, Session>();
 
-  constructor(slab: Slab, inlineBytesMax: number, instances: Instances, ended: EndedSessions) {
+  constructor(slab: Slab, inlineBytesMax: number, instances: Instances, ended: EndedSessions, spiller: Spiller) {
     this.#slab = slab;
     this.#inlineBytesMax = inlineBytesMax;
     this.#instances = instances;
     this.#ended = ended;
+    this.#spiller = spiller;
   }
 
   // ── in ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -76,30 +91,67 @@ export class SessionBytes {
     };
   }
 
+  /** It counts among the objects of its session from now on. */
+  added(object: StoredObject, session: Session | undefined): void {
+    if (isStored(object.content)) this.#spiller.add(object, session);
+  }
+
   // ── read ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-  bytesOf(object: StoredObject): Uint8Array {
+  /** A view, if the bytes are not on disk. */
+  bytesOf(object: StoredObject): Uint8Array | undefined {
     const { content } = object;
     if (typeof content === 'string') return Buffer.from(content);
+    if (isSpilled(content)) return undefined;
     return isSlabRef(content) ? this.#slab.view(content) : content;
   }
 
+  /** Reads parts of an object, wherever its bytes are; they stay until `close`. */
+  reader(object: StoredObject): ObjectReader {
+    const kept = this.#spiller.reader(object);
+    if (kept !== undefined) return kept;
+    const bytes = this.bytesOf(object);
+    return {
+      read: async (start, end) => {
+        if (bytes === undefined) throw new PlatformError('E_OBJECT_GONE', 'the object was freed');
+        return Uint8Array.from(bytes.subarray(start, end));
+      },
+      close: () => {},
+    };
+  }
+
+  /** All of it. Rejects like `reader`. */
+  async copyOf(object: StoredObject): Promise<Uint8Array> {
+    const reader = this.reader(object);
+    try {
+      return await reader.read(0, sizeOf(object));
+    } finally {
+      reader.close();
+    }
+  }
+
+  /** Both are in memory: the driver has seen to it. */
   sameContent(a: StoredObject, b: StoredObject): boolean {
-    return a.contentType === b.contentType && Buffer.compare(this.bytesOf(a), this.bytesOf(b)) === 0;
+    if (a.contentType !== b.contentType || sizeOf(a) !== sizeOf(b)) return false;
+    const [one, other] = [this.bytesOf(a), this.bytesOf(b)];
+    return one !== undefined && other !== undefined && Buffer.compare(one, other) === 0;
   }
 
   // ── freed ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
   /** Nobody took the object. */
   discard(object: StoredObject): void {
+    if (!isStored(object.content) || this.#spiller.remove(object)) return;
     if (isSlabRef(object.content) && object.alias !== true) this.#slab.free(object.content);
   }
 
   /** (HO3): a callback that lets go of the session's bytes; undefined for what is copied anyway. */
-  holding(session: Session, content: StoredContent): (() => void) | undefined {
-    if (!isSlabRef(content)) return undefined;
+  holding(session: Session, object: StoredObject): (() => void) | undefined {
+    if (!isStored(object.content)) return undefined;
+    const unpin = this.#spiller.hold(object, true);
     this.#unwritten.set(session, (this.#unwritten.get(session) ?? 0) + 1);
     return () => {
+      unpin?.();
       const left = (this.#unwritten.get(session) ?? 1) - 1;
       if (left > 0) this.#unwritten.set(session, left);
       else {
@@ -111,7 +163,7 @@ export class SessionBytes {
 
   /** The same for several objects of one message. */
   holdingAll(session: Session, objects: readonly StoredObject[]): (() => void) | undefined {
-    const callbacks = objects.flatMap(({ content }) => this.holding(session, content) ?? []);
+    const callbacks = objects.flatMap((object) => this.holding(session, object) ?? []);
     if (callbacks.length === 0) return undefined;
     return () => {
       for (const callback of callbacks) callback();
@@ -133,16 +185,18 @@ export class SessionBytes {
   }
 
   /** Frees what an instance that is gone had allocated, and no session and no ticket knows of. */
-  sweep(owner: number, sessions: Iterable<Session>): void {
-    this.#slab.sweep(owner, this.#knownPlaces(sessions));
+  sweep(owner: number): void {
+    this.#slab.sweep(owner, this.#knownPlaces());
   }
 
-  *#knownPlaces(sessions: Iterable<Session>): Generator<SlabRef> {
-    for (const session of sessions) {
-      for (const object of session.objects)
-        if (isSlabRef(object.content) && object.alias !== true) yield object.content;
-    }
+  *#knownPlaces(): Generator<SlabRef> {
+    yield* this.#spiller.blocks.places();
     for (const pool of this.#instances.pools.values()) yield* pool.tickets.blocks();
+  }
+
+  /** Sessions that are over and whose objects are still read. */
+  get lingering(): Iterable<Session> {
+    return this.#lingering.values();
   }
 
   /** Overtaken handlers may still read the objects: they are told to stop, and then replaced. */
@@ -155,4 +209,9 @@ export class SessionBytes {
     for (const object of session.objects) this.discard(object);
     this.#ended.add(session);
   }
+}
+
+/** None of it is on disk. */
+export function isWhole(parts: readonly (Uint8Array | undefined)[]): parts is readonly Uint8Array[] {
+  return !parts.includes(undefined);
 }

@@ -41,6 +41,7 @@ const object: fc.Arbitrary<StoredObject> = fc.record(
       fc.record({ segment: fc.nat(15), offset: fc.nat(2 ** 40), size: fc.nat(2 ** 40) }, { noNullPrototype: true }),
     ),
     alias: fc.boolean(),
+    isSeen: fc.boolean(),
     checksum: fc.nat(0xffffffff),
   },
   { noNullPrototype: true },
@@ -56,6 +57,7 @@ function plain(value: StoredObject): unknown {
     content: bytes instanceof Uint8Array ? Buffer.from(bytes).toString('hex') : bytes,
     // Only places have owners.
     alias: bytes instanceof Uint8Array ? false : value.alias,
+    isSeen: bytes instanceof Uint8Array || value.alias === true ? false : value.isSeen,
   };
 }
 

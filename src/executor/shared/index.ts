@@ -1,4 +1,4 @@
-export { Bells, createBells, HOST_BELL, type WordWaits } from './bells.ts';
+export { ATOMICS_WAITS, Bells, createBells, HOST_BELL, type WordWaits } from './bells.ts';
 export { createEventRing, EventRingReader, EventRingWriter } from './event-ring.ts';
 export type { HostToInstance, InstanceBoot, InstanceToHost } from './instance-messages.ts';
 export {

@@ -164,25 +164,28 @@ export class SessionLook {
     if (found.phase !== 'running' || link === undefined) {
       throw new PlatformError('E_OBJECT_GONE', `The objects of session '${session}' were freed when it ended.`);
     }
-    const { reply, blobs } = await link.request({
-      type: 'object-get',
-      session,
-      bucket,
-      name,
-      ...(range === undefined ? {} : { range: exclusive(range) }),
-    });
+    const start = range?.start ?? 0;
+    const wantedEnd = range?.end === undefined ? Number.MAX_SAFE_INTEGER : range.end + 1;
+    const { reply, blobs } = await link.request({ type: 'object-get', session, bucket, name, start, end: wantedEnd });
     const { contentType, size } = reply.payload ?? { contentType: '', size: 0 };
-    return { payload: { contentType, bytes: blobs[0] ?? new Uint8Array(0) }, size };
+    const { reader } = reply;
+    const parts = [blobs[0] ?? new Uint8Array(0)];
+    const end = Math.min(wantedEnd, size);
+    for (let at = start + (parts[0]?.length ?? 0); reader !== undefined && at < end; ) {
+      const more = (await link.request({ type: 'object-read', reader, start: at, end })).blobs[0] ?? new Uint8Array(0);
+      parts.push(more);
+      at += more.length;
+    }
+    if (reader !== undefined) link.send({ type: 'object-close', reader });
+    return {
+      payload: { contentType, bytes: parts.length === 1 ? (parts[0] ?? new Uint8Array(0)) : Buffer.concat(parts) },
+      size,
+    };
   }
 }
 
 function payloadOf(object: StoredObject | undefined): Payload | undefined {
   return object === undefined ? undefined : { contentType: object.header.contentType, bytes: object.bytes };
-}
-
-/** Among hosts the end of a range is the first byte behind it. */
-function exclusive(range: { start: number; end?: number }): { start: number; end?: number } {
-  return range.end === undefined ? range : { start: range.start, end: range.end + 1 };
 }
 
 function cursorOf(cursor: string): { startedAtMs: number; id: string } {

@@ -21,6 +21,7 @@ import { beginAttempt, enqueue, findSpeaker, leaveAttempt, type MachineState } f
 import type { Invocation } from './session.ts';
 import { noteFailure, releaseWhenIdle, settle } from './session-end.ts';
 import { sourceStarted } from './session-evaluations.ts';
+import { keepObject } from './session-objects.ts';
 
 export function attemptStarted(state: MachineState, event: SessionEvent & { type: 'attempt-started' }): void {
   const invocation = findSpeaker(state, event);
@@ -76,7 +77,7 @@ export function attemptEnded(state: MachineState, event: SessionEvent & { type: 
   if (event.result !== undefined) {
     if (invocation.wantsResult) {
       session.result = event.result;
-      session.objects.push(event.result);
+      keepObject(session, event.result);
     } else {
       state.effects.push({ type: 'discard', object: event.result });
     }

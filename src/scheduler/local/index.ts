@@ -27,4 +27,5 @@ export {
 } from './session.ts';
 export { type Alone, sessionAlone } from './session-alone.ts';
 export { SessionMachine } from './session-machine.ts';
+export { keepObject } from './session-objects.ts';
 export type { StuckSession, WatchdogView } from './watchdog.ts';

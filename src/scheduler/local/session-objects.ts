@@ -6,7 +6,7 @@
 // Names are claimed before triggers see the object; a name has one producer (SM5).
 
 import { type ErrorData, PlatformError, toErrorData } from '../../base/index.ts';
-import { type BucketRow, nameOf, objectFiringId, type StoredObject, sizeOf } from '../../bucket/index.ts';
+import { type BucketRow, isStored, nameOf, objectFiringId, type StoredObject, sizeOf } from '../../bucket/index.ts';
 import { isStateless, matchesName, scopeOf } from '../../trigger/index.ts';
 import type { SessionEvent } from './events.ts';
 import { SESSION_OBJECTS_MAX } from './limits.ts';
@@ -110,10 +110,18 @@ export function objectNamed(session: Session, bucket: number, name: string): Sto
   return findInvocation(session, id)?.out.find((made) => made.bucket === bucket && made.step === step);
 }
 
+/** It lives as long as the session. @returns its size. */
+export function keepObject(session: Session, object: StoredObject): number {
+  const size = sizeOf(object);
+  session.objects.push(object);
+  if (isStored(object.content)) session.storedObjects++;
+  else session.inlineBytes += size;
+  return size;
+}
+
 /** The object counts from now on. */
 export function recordObject(session: Session, sender: Invocation | undefined, object: StoredObject): void {
-  session.objects.push(object);
-  session.bytes += sizeOf(object);
+  session.bytes += keepObject(session, object);
   sender?.out.push(object);
   if (object.name === undefined) return;
   let names = session.named.get(object.bucket);

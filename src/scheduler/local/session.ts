@@ -104,6 +104,10 @@ export interface Session {
   readonly failures: Failure[];
   failuresDropped: number;
   bytes: number;
+  /** Of those, bytes that travel with their objects; the others are in the object store. */
+  inlineBytes: number;
+  /** Objects in the object store, in memory or spilled. */
+  storedObjects: number;
   firings: number;
   attempts: number;
   meteredMs: number;
@@ -145,6 +149,8 @@ export function newSession(
     failures: [],
     failuresDropped: 0,
     bytes: 0,
+    inlineBytes: 0,
+    storedObjects: 0,
     firings: 0,
     attempts: 0,
     meteredMs: 0,
