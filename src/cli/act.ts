@@ -39,6 +39,15 @@ export const FORK: CommandSpec = {
     act(run, 'POST', apiPath('sessions', session, 'fork'), (now) => `started ${now} (fork of ${session})`),
 };
 
+export const REMOVE: CommandSpec = {
+  usage: 'remove <app>',
+  does: 'remove an app with its sessions, objects and dead letters',
+  more: 'What runs of it is cancelled first. What it persisted is gone.',
+  json: true,
+  examples: [['antrail remove ad-events-old', 'all of it']],
+  run: (run, [app]) => act(run, 'DELETE', apiPath('apps', app), () => `removed ${app}`),
+};
+
 async function stateOf(run: Run, path: string): Promise<string> {
   const response = await run.server.request('GET', path, { signal: run.terminal.interrupted });
   return ((await response.json()) as SessionRecord).state;

@@ -283,6 +283,7 @@ describe('antrail', { concurrency: 2 }, () => {
       [['cancel', SESSION], { session: SESSION }],
       [['retry', SESSION], { session: 'd1-3-b' }],
       [['fork', SESSION], { session: 'd1-3-b' }],
+      [['remove', 'ad-events'], { app: 'ad-events' }],
     ] as const) {
       const { code, stdout, stderr } = await cli([...args, '--json']);
       assert.equal(code, 0, stderr);
@@ -343,6 +344,7 @@ describe('antrail', { concurrency: 2 }, () => {
     );
     assert.match(await text('limits'), /inlineBytesMax +16 KiB +small ones ride along/);
     assert.match(await text('retry', SESSION), /^started d1-3-b \(retry of d1-2s-k3x9a\)\n$/);
+    assert.match(await text('remove', 'ad-events'), /^removed ad-events\n$/);
     assert.match(await text('cancel', SESSION), /^d1-2s-k3x9a had ended already: failed\n$/);
   });
 
@@ -412,6 +414,7 @@ describe('antrail', { concurrency: 2 }, () => {
       [['sesions'], /Did you mean (one of )?session/],
       [['apps', '--jsn'], /Did you mean --json/],
       [['app'], /missing required argument 'app'/],
+      [['no-such-command', '--help'], /unknown command 'no-such-command'/],
       [['apps', 'extra'], /too many arguments/],
       [['sessions', '--state', 'broken'], /none of running, completed/],
       [['serve', '--port', 'x'], /not a port/],
@@ -543,6 +546,7 @@ function answer({ method, url, headers, body }: Seen, response: ServerResponse):
     [`DELETE ${session}`]: [202, { session: SESSION }],
     [`POST ${session}/retry`]: [202, { session: 'd1-3-b' }],
     [`POST ${session}/fork`]: [202, { session: 'd1-3-b' }],
+    'DELETE /v1/apps/ad-events': [200, { app: 'ad-events' }],
     'GET /v1/objects': [200, OBJECTS],
     'GET /v1/nodes': [200, NODES],
     'GET /v1/dead-letters': [200, { deadLetters: [LETTER_HEAD], dropped: 2 }],

@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs';
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { answerTextOf, connectServer, PlatformError, type ServerClient } from '../client/index.ts';
-import { CANCEL, FORK, RETRY } from './act.ts';
+import { CANCEL, FORK, REMOVE, RETRY } from './act.ts';
 import { BENCH } from './bench.ts';
 import type { CommandOption, CommandSpec, Run } from './command.ts';
 import { DEAD_LETTERS } from './dead-letters.ts';
@@ -29,7 +29,7 @@ import { UsageError } from './usage.ts';
 const GROUPS: readonly (readonly [heading: string, commands: readonly CommandSpec[]])[] = [
   ['Run', [DEV, SERVE, DEPLOY, INVOKE]],
   ['Look', [APPS, APP, SESSIONS, SESSION, TRACE, LOGS, OBJECTS, INSTANCES, NODES, DEAD_LETTERS, LIMITS]],
-  ['Act', [CANCEL, RETRY, FORK]],
+  ['Act', [CANCEL, RETRY, FORK, REMOVE]],
   ['Check', [DOCTOR, BENCH]],
 ];
 
@@ -51,7 +51,7 @@ export async function main(argv: readonly string[], terminal: Terminal): Promise
       json = options.json === true && command.json === true;
       exitCode = (await command.run(runOf(terminal, options, json), args)) ?? 0;
     });
-    await program.parseAsync(argv, { from: 'user' });
+    await program.parseAsync(withoutHelpOfNothing(argv), { from: 'user' });
     return exitCode;
   } catch (thrown) {
     return exitCodeOf(thrown, terminal, json);
@@ -153,6 +153,15 @@ async function exitCodeOf(thrown: unknown, terminal: Terminal, json: boolean): P
   const answer = json ? answerTextOf(thrown) : undefined;
   await terminal.err(answer === undefined ? errorText(thrown, paintFor(terminal.color)) : `${answer}\n`);
   return thrown instanceof PlatformError && thrown.code === 'E_OPTION_INVALID' ? 2 : 1;
+}
+
+/** Commander answers `--help` before it looks whether there is such a command: then the command is what is wrong. */
+function withoutHelpOfNothing(argv: readonly string[]): readonly string[] {
+  let at = 0;
+  while (argv[at]?.startsWith('-')) at += argv[at] === '--server' || argv[at] === '--token' ? 2 : 1;
+  const name = argv[at];
+  const isKnown = name === undefined || name === 'help' || COMMANDS.some(({ usage }) => usage.split(' ')[0] === name);
+  return isKnown ? argv : argv.filter((word) => word !== '--help' && word !== '-h');
 }
 
 function nonEmpty(text: string | undefined): string | undefined {

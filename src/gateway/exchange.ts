@@ -130,17 +130,17 @@ export class Exchange {
 
   outcome(outcome: SyncOutcome): void {
     if (outcome.ok) this.payload(outcome.payload);
-    else this.problem(outcome.error);
+    else this.problem(outcome.error, undefined, NO_HEADERS, true);
   }
 
   /** @param status where HTTP has a narrower one than the code's. */
-  problem(error: ErrorData, status?: number, headers: readonly string[] = NO_HEADERS): void {
+  problem(error: ErrorData, status?: number, headers: readonly string[] = NO_HEADERS, ofSession = false): void {
     const { req } = this;
     const named = error.details?.session;
     if (this.session === undefined && typeof named === 'string') this.session = named;
     const session = error.code === 'E_SESSION_UNKNOWN' ? undefined : this.session;
     this.session = session;
-    const problem = problemOf(error, session, status);
+    const problem = problemOf(error, session, status, ofSession);
     const retryAfter = retryAfterSeconds(problem);
     const more = retryAfter === undefined ? headers : [...headers, 'retry-after', String(retryAfter)];
     const text = problemText(problem);

@@ -24,13 +24,14 @@ export function platformErrorData(thrown: unknown): ErrorData | undefined {
 }
 
 /**
- * What the user's own code threw is shown whole: message, class, source-mapped stack, cause chain. Of every other
- * error only its sentence and its details are.
+ * What the user's own code threw, or ran into, is shown whole: message, class, source-mapped stack, cause chain. Of every
+ * other error only its sentence and its details are.
  * @param status where HTTP has a narrower one than the code's (408, 416, 431).
+ * @param ofSession it is how a session ended: its stack, if it has one, leads to the user's code.
  */
-export function problemOf(error: ErrorData, session?: string, status?: number): Problem {
+export function problemOf(error: ErrorData, session?: string, status?: number, ofSession = false): Problem {
   const row = ERROR_TABLE[error.code];
-  const own = error.code === 'E_FUNCTION_FAILED';
+  const own = error.code === 'E_FUNCTION_FAILED' || (ofSession && /\n\s+at /.test(error.stack ?? ''));
   return {
     ...error.details,
     ...(own && error.name !== undefined ? { name: error.name } : {}),

@@ -87,7 +87,7 @@ export class OpenStream implements Watched {
   }
 }
 
-/** Opens the answer and copies `open(signal)` into it until one of them ends (ST2). */
+/** Opens the answer and copies `open(signal)` into it until one of them ends (ST2). @throws what `open` refuses at once. */
 export async function streamAnswer<T>(
   exchange: Exchange,
   shape: StreamShape<T>,
@@ -95,12 +95,18 @@ export async function streamAnswer<T>(
 ): Promise<void> {
   const { res } = exchange;
   const stream = new OpenStream(exchange, shape.heartbeat);
+  let source: AsyncIterator<T>;
+  try {
+    source = open(stream.signal)[Symbol.asyncIterator]();
+  } catch (refusal) {
+    stream.close();
+    throw refusal;
+  }
   const head = ['content-type', shape.contentType, 'cache-control', 'no-store', 'x-accel-buffering', 'no'];
   if (exchange.session !== undefined) head.push('antrail-session', exchange.session);
   res.writeHead(200, head);
   res.flushHeaders();
   try {
-    const source = open(stream.signal)[Symbol.asyncIterator]();
     while (!stream.signal.aborted) {
       const next = await stream.next(source);
       if (next === undefined) {

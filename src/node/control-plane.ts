@@ -84,7 +84,12 @@ export function createControlPlane(parts: ControlPlaneParts): ControlPlane {
     retryDeadLetter: (id) => door.letters.retry(id),
     dropDeadLetter: (id) => door.letters.drop(id),
     limits: async () => ({ limits: limits(settings) }),
-    logs: (query, signal) => logBook.read(query, signal),
+    logs: (query, signal) => {
+      if (query.app !== undefined && registry.current(query.app) === undefined) {
+        throw unknownApp(query.app, registry.names());
+      }
+      return logBook.read(query, signal);
+    },
     metrics: async () => metrics(parts, await statsOf(parts, undefined)),
     notReady: parts.notReady,
     bodyBytesMax: settings.bodyBytesMax,

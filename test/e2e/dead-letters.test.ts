@@ -123,3 +123,23 @@ test('a failing function is in the log, each attempt, with the stack of its auth
     /^Error: cannot take it\n\s+at .*app\.ts:12:[\s\S]*caused by: RangeError: no hopeless\n/,
   );
 });
+
+test('what a handler ran into tells where in its file, and logs of an app that is not there say so', async () => {
+  await server.deploy(`import { app, fn } from 'antrail';
+export default app('typo', {
+  entry: 'f',
+  functions: {
+    f: fn((ctx) => {
+      ctx.send('no-such-bucket', 1);
+    }),
+  },
+  buckets: {},
+});`);
+  const { json } = await server.call('typo/f');
+  assert.equal(json.code, 'E_BUCKET_UNKNOWN');
+  assert.match(json.stack, /app\.ts:6:/);
+  const logs = await server.get('/v1/logs', { query: { app: 'typpo' } });
+  assert.equal(logs.status, 404);
+  assert.equal(logs.json.code, 'E_APP_UNKNOWN');
+  assert.equal(logs.json.didYouMean, 'typo');
+});

@@ -150,7 +150,7 @@ function isServing(words: readonly string[], out: string): boolean {
 
 /** Apps that a line needs, with the function that it calls. */
 function appsIn(line: string): [string, string][] {
-  const [, app, entry] = /\b(?:invoke|app|logs|--app) ([a-z][a-z-]*)(?:\/([a-z]+))?(?= |$)/.exec(line) ?? [];
+  const [, app, entry] = /\b(?:invoke|app|logs|remove|--app) ([a-z][a-z-]*)(?:\/([a-z]+))?(?= |$)/.exec(line) ?? [];
   return app === undefined ? [] : [[app, entry ?? 'greet']];
 }
 
