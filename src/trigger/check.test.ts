@@ -70,6 +70,10 @@ test('each wrong option is told with its name and what to do', () => {
     [{ kind: 'redundant', k: 3, n: 2, run: 'f' }, /k must be at most n/],
     [{ kind: 'redundant', k: 1, n: 2, cancelLosers: true, run: 'f' }, /cancelLosers needs sources/],
     [
+      { kind: 'redundant', k: 1, n: 2, cancelLosers: true, sources: ['a', 'f'], run: ['g', 'f'] },
+      /"f" is a source and runs with the first k/,
+    ],
+    [
       { kind: 'redundant', k: 1, n: 2, cancelLosers: true, sources: ['a'], scope: 'bucket', run: 'f' },
       /cancelLosers needs scope 'session'/,
     ],

@@ -116,6 +116,12 @@ function checkTogether(kind: TriggerKind, options: Readonly<Record<string, unkno
       if (!has('sources')) {
         problems.push('redundant: cancelLosers needs sources, the functions whose unfinished invocations it cancels.');
       }
+      const both = listOf(options.sources ?? []).find((name) => listOf(options.run).includes(name));
+      if (both !== undefined) {
+        problems.push(
+          `redundant: "${both}" is a source and runs with the first k; cancelLosers would cancel that, too.`,
+        );
+      }
       if (options.scope === 'bucket') {
         problems.push(
           "redundant: cancelLosers needs scope 'session', because it cancels within one session; leave one of them out.",
@@ -252,4 +258,9 @@ function safeJson(value: unknown): string | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** The names of a `run` or of a list; what is neither has a problem of its own. */
+function listOf(names: unknown): readonly unknown[] {
+  return Array.isArray(names) ? names : [names];
 }
