@@ -8,7 +8,7 @@ import type { ErrorData } from '../base/index.ts';
 import type { FinalFailure } from './dead-letter.ts';
 import type { Evaluation, EvaluationResult } from './evaluation.ts';
 import type { TriggerSpec } from './manifest.ts';
-import type { InstanceInfo, LogEntry, SessionCounts, SessionTrace, UnfiredTrigger } from './session.ts';
+import type { InstanceInfo, LogEntry, SessionCounts, SessionRecord, SessionTrace, UnfiredTrigger } from './session.ts';
 import type { ObjectHeader, PayloadHeader } from './values.ts';
 
 export const HOST_PROTOCOL_VERSION = 2;
@@ -98,6 +98,8 @@ export type ServerToHost =
   /** Replaces the triggers of one bucket for sessions that start from now on. */
   | { readonly type: 'triggers-set'; readonly bucket: string; readonly triggers: Readonly<Record<string, TriggerSpec>> }
   | { readonly type: 'trace-get'; readonly requestId: number; readonly session: string }
+  /** How far a running session is. Reply: `progress`, or an error when it is not here. */
+  | { readonly type: 'progress-get'; readonly requestId: number; readonly session: string }
   | { readonly type: 'stats-get'; readonly requestId: number }
   /** Executions that this host should have. Reply: `unknown`, those that it does not have. */
   | {
@@ -190,9 +192,13 @@ export type HostToServer =
       readonly run?: number;
       readonly reader?: number;
       readonly trace?: SessionTrace;
+      readonly progress?: SessionProgress;
       readonly stats?: HostStats;
       readonly unknown?: readonly string[];
     };
+
+/** What a session's record says of it while it runs: the same as at its end. */
+export type SessionProgress = Pick<SessionRecord, 'counts' | 'meteredMs' | 'unfired'>;
 
 /** Counts of a session that was one attempt and sent nothing; see `session-outcome`. */
 export interface LaneAccount {

@@ -32,6 +32,7 @@ export {
   type LaneAccount,
   OBJECT_PART_BYTES,
   type ServerToHost,
+  type SessionProgress,
 } from './host-messages.ts';
 export {
   type AppBundle,

@@ -284,3 +284,42 @@ test('a caller that hangs up does not stop its session', async () => {
   const record = await server.ended(session);
   assert.equal(record.state, 'completed');
 });
+
+test('a running session is shown with what it has done so far, and what it waits for', async () => {
+  await server.deploy(`
+    import { app, bucket, bySet, fn, immediate } from 'antrail';
+    const work = fn(async (ctx) => {
+      for (let i = 0; i < 5; i++) ctx.send('each', i);
+      ctx.send('pairs', 'half', { name: 'left' });
+      await new Promise((resolve) => ctx.signal.addEventListener('abort', resolve));
+    });
+    const noop = fn(() => {});
+    export default app('under-way', {
+      entry: 'work', functions: { work, noop },
+      buckets: {
+        each: bucket({ on: { go: immediate({ run: 'noop' }) } }),
+        pairs: bucket({ on: { both: bySet({ names: ['left', 'right'], run: 'noop' }) } }),
+      },
+    });`);
+  const id = await server.start('under-way/work');
+  const record = await until(async () => {
+    const seen = await server.session(id);
+    return seen.counts.objects === 6 && seen.counts.attempts === 6 ? seen : undefined;
+  }, 'all of its work so far is counted');
+  assert.equal(record.state, 'running');
+  assert.deepEqual(record.counts, { invocations: 6, attempts: 6, objects: 6, bytes: 5 + '"half"'.length, firings: 5 });
+  assert.equal(record.unfired[0].trigger, 'both');
+  assert.match(record.unfired[0].waitsFor, /right/);
+  // A host that does not answer costs a moment, not the record.
+  const host = await server.host('under-way');
+  process.kill(host, 'SIGSTOP');
+  try {
+    const silent = await server.session(id);
+    assert.equal(silent.state, 'running');
+    assert.equal(silent.counts.invocations, 0);
+  } finally {
+    process.kill(host, 'SIGCONT');
+  }
+  await server.ask('DELETE', `/v1/sessions/${id}`);
+  assert.equal((await server.ended(id)).state, 'cancelled');
+});

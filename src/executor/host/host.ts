@@ -15,6 +15,7 @@ import { PREWARMED_INSTANCES } from './limits.ts';
 import { ObjectReaders } from './object-readers.ts';
 import { ObjectRequests } from './object-requests.ts';
 import type { HostPorts } from './ports.ts';
+import { progressOf } from './session-messages.ts';
 import { traceOf } from './trace.ts';
 
 const EMPTY = new Uint8Array(0);
@@ -135,6 +136,14 @@ export class Host {
           return {
             trace: traceOf(session, this.#driver.traceNames()),
           };
+        });
+        break;
+      case 'progress-get':
+        this.#answer(message.requestId, () => {
+          this.#driver.drain();
+          const session = this.#driver.sessions.session(message.session);
+          if (session === undefined) throw new PlatformError('E_OBJECT_GONE', `${message.session} does not run here`);
+          return { progress: progressOf(session) };
         });
         break;
       case 'stats-get':

@@ -2,7 +2,7 @@
 
 import { hexOf } from '../../base/index.ts';
 import { nameOf, type StoredObject, sizeOf } from '../../bucket/index.ts';
-import type { FinalFailure, HostToServer, ObjectHeader, PayloadHeader } from '../../protocol/index.ts';
+import type { FinalFailure, HostToServer, ObjectHeader, PayloadHeader, SessionProgress } from '../../protocol/index.ts';
 import {
   FAILED_ATTEMPTS_MAX,
   FAILED_INPUT_BYTES_MAX,
@@ -42,6 +42,15 @@ export function endMessage(
     state,
     ...(result === undefined ? {} : { result }),
     ...(error === undefined ? {} : { error }),
+    ...progressOf(session),
+    ...(failures.length > 0 ? { failures } : {}),
+    ...(session.failuresDropped > 0 ? { failuresDropped: session.failuresDropped } : {}),
+  };
+}
+
+/** The account of a session, also while it runs: attempts that have not ended have cost nothing yet. */
+export function progressOf(session: Session): SessionProgress {
+  return {
     unfired: unfiredOf(session),
     counts: {
       invocations: session.invocationCount,
@@ -51,8 +60,6 @@ export function endMessage(
       firings: session.firings,
     },
     meteredMs: Math.round(session.meteredMs * 1000) / 1000,
-    ...(failures.length > 0 ? { failures } : {}),
-    ...(session.failuresDropped > 0 ? { failuresDropped: session.failuresDropped } : {}),
   };
 }
 

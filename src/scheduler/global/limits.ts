@@ -85,6 +85,8 @@ export const THROUGHPUT_WINDOW_MS = 1_000;
 export const LANE_INPUT_BYTES_MAX = 16 * 1024;
 /** Who looks at a session whose outcome came first waits this long at most for the host's account of it. */
 export const SETTLED_WAIT_MS = 250;
+/** Who looks at a running session waits this long at most for its host's account of it; a record without is better. */
+export const PROGRESS_WAIT_MS = 250;
 
 assert(QUEUE_MAX < LIVE_SESSIONS_MAX, 'who waits lives');
 assert(STARTS_UNDER_WAY_MAX <= STARTS_PER_ROUND, 'one host can be filled in one round');

@@ -9,6 +9,7 @@ import {
   type ObjectRange,
   type OutputEvent,
   type Payload,
+  type SessionProgress,
   type SessionRecord,
   type SessionState,
   type SessionTrace,
@@ -17,7 +18,7 @@ import {
 import { newestFirst, outcomeOf } from './archive.ts';
 import type { Coordinator } from './coordinator.ts';
 import { assertBucket, assertKept, findSession, openApp, unknownSession } from './door-checks.ts';
-import { LIST_LIMIT_MAX } from './limits.ts';
+import { LIST_LIMIT_MAX, PROGRESS_WAIT_MS } from './limits.ts';
 import type { Session, StoredObject } from './session.ts';
 import { recordOf, stateOf } from './session-codec.ts';
 
@@ -40,7 +41,11 @@ export class SessionLook {
   }
 
   async getSession(id: string): Promise<SessionRecord> {
-    return recordOf(await findSession(this.#coordinator, id));
+    const session = await findSession(this.#coordinator, id);
+    if (session.end !== undefined) return recordOf(session);
+    const progress = await this.#progressOf(session);
+    // It may have ended meanwhile.
+    return session.end === undefined ? { ...recordOf(session), ...progress } : recordOf(session);
   }
 
   async sessionResult(id: string, waitMs: number, signal?: AbortSignal): Promise<SyncOutcome | undefined> {
@@ -65,6 +70,22 @@ export class SessionLook {
       if (signal?.aborted) nothing();
       signal?.addEventListener('abort', nothing);
       void this.#coordinator.waits.outcomeOf(session).then(give);
+    });
+  }
+
+  /** Undefined when its host does not say in time: it has not begun, is busy, or is gone. */
+  #progressOf(session: Session): Promise<SessionProgress | undefined> {
+    const link = this.#coordinator.linkOf(session.spec.app, session.spec.version);
+    if (link === undefined) return Promise.resolve(undefined);
+    const { clock, timers } = this.#coordinator.ports;
+    return new Promise((resolve) => {
+      const untilMs = (clock.monotonicMs() + PROGRESS_WAIT_MS) as MonotonicMs;
+      const cancel = timers.set(untilMs, () => resolve(undefined));
+      link
+        .request({ type: 'progress-get', session: session.id })
+        .then(({ reply }) => resolve(reply.progress))
+        .catch(() => resolve(undefined))
+        .finally(cancel);
     });
   }
 
