@@ -265,7 +265,9 @@ export class Runner {
     const encoded = this.#contents.encode(attempt, value, 'value');
     const object = this.#contents.wire(attempt, CALL_BUCKET_INDEX, encoded, attempt.step++);
     const id = hashInts(attempt.id.hi, attempt.id.lo, object.step, CALL_TRIGGER);
-    this.#tellSent(attempt, object, NO_FLAGS, [{ trigger: CALL_TRIGGER, function: target.index, id }]);
+    const firings = [{ trigger: CALL_TRIGGER, function: target.index, id }];
+    // A repeated attempt may repeat itself: the host knows whether it was called before, and queues it if not.
+    this.#tellSent(attempt, object, NO_FLAGS, firings, attempt.ticket.inline);
   }
 
   createObject(attempt: Attempt, bucket: BucketRow, name: string | undefined, content: unknown): GuestObject {
@@ -569,10 +571,11 @@ export class Runner {
     object: StoredObject,
     flags: { readonly output: boolean; readonly persist: boolean },
     firings: readonly InlineFiring[] | undefined,
+    inline = firings !== undefined,
   ): void {
     const now = this.#ports.monotonicMs();
     writeSent(this.#reporter.ring, attempt, object, flags, now, firings);
-    if (firings === undefined) {
+    if (firings === undefined || !inline) {
       if (flags.output) this.#direct.output(attempt.sessionNo, object, now);
       else this.#direct.shared(attempt.sessionNo);
     } else {
@@ -580,7 +583,7 @@ export class Runner {
       // Whoever shall run it is woken before the host is.
       if (firings.length > 0) this.#successors.add(attempt, object, firings, now);
     }
-    this.#reporter.told(now, firings === undefined);
+    this.#reporter.told(now, !inline);
     // The loop itself sees to what comes after it.
     if (!this.#pumping) this.#afterTurn();
   }

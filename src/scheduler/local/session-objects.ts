@@ -15,6 +15,9 @@ import { findInvocation, type Invocation, type Session } from './session.ts';
 import { noteFailure, releaseWhenIdle, settle } from './session-end.ts';
 import { fire, madeByInstance, refuseClosed, showTo } from './session-triggers.ts';
 
+/** Stands for a trigger where `ctx.call` fires. */
+const CALL = { name: '$call' };
+
 /** What a handler sent, unless it was overtaken or has sent it before. */
 export function objectSent(state: MachineState, event: SessionEvent & { type: 'object-sent' }): void {
   const sender = findSpeaker(state, event);
@@ -25,7 +28,7 @@ export function objectSent(state: MachineState, event: SessionEvent & { type: 'o
   }
   const { session } = sender;
   const bucket = session.tables.buckets[object.bucket] as BucketRow;
-  if (event.firings !== undefined) {
+  if (event.firings !== undefined && !sender.hostEvaluates) {
     recordObject(session, sender, object);
     for (const firing of event.firings) madeByInstance(state, sender, bucket, object, firing, event);
     return;
@@ -58,7 +61,15 @@ export function objectSent(state: MachineState, event: SessionEvent & { type: 'o
     state.effects.push({ type: 'discard', object });
     return;
   }
-  takeObject(state, session, sender, bucket, object, event.output, event.persist);
+  if (event.firings === undefined) {
+    takeObject(state, session, sender, bucket, object, event.output, event.persist);
+    return;
+  }
+  // `ctx.call` of a repeated attempt, whose instance has left the invocation to us.
+  recordObject(session, sender, object);
+  for (const { id, function: target } of event.firings) {
+    fire(state, session, sender, bucket, CALL, nameOf(object), id, target, [object]);
+  }
 }
 
 /** Claims the name (SM5), then lets every trigger of the bucket see it. */

@@ -171,7 +171,7 @@ export function fire(
   session: Session,
   sender: Invocation | undefined,
   bucket: BucketRow,
-  trigger: TriggerRow,
+  trigger: Pick<TriggerRow, 'name'>,
   index: string,
   id: Hash64,
   target: number,
