@@ -74,7 +74,7 @@ export class Deadlines {
     });
   }
 
-  /** Tells the handler to stop; if it runs alone on its instance and does not, the instance is replaced. */
+  /** Tells the handler to stop; if it does not, nor any other on its instance, the instance is replaced. */
   abort(slot: number, which: Speaker, error: ErrorData): void {
     const { clock, instances } = this.#ports;
     const running = instances.at(slot);
@@ -137,8 +137,8 @@ export class Deadlines {
 
   #check(running: RunningInstance, actual: Actual, now: number): void {
     if (actual.replaceAtMs > 0) {
-      // Others on the same instance would pay for it: with `concurrency` the instance goes on as long as it answers.
-      if (now >= actual.replaceAtMs && running.actual.length === 1) {
+      // Others on the same instance would pay for it: with `concurrency` it goes on as long as one of them has time left.
+      if (running.actual.every(({ replaceAtMs }) => replaceAtMs > 0 && now >= replaceAtMs)) {
         this.#ports.instances.terminate(running, {
           code: 'E_TIMEOUT',
           message: 'its handler did not stop when it was told to',

@@ -441,18 +441,31 @@ export class Driver {
     const blocks = this.instances.remove(running);
     for (const block of blocks) this.#slab.free(block);
     const owner = running.slot + 2;
+    const pool = this.instances.pool(running.instance.pool);
     for (const attempt of attempts) {
       const session = this.sessions.sessionByNo(attempt.sessionNo);
       const invocation = session === undefined ? undefined : findInvocation(session, attempt.id);
       if (invocation === undefined || invocation.fence !== attempt.fence) continue;
       this.apply({ type: 'attempt-lost', invocation, why: 'lost', error });
     }
+    const missing: Invocation[] = [];
     for (const session of this.sessions.sessions()) {
       for (const invocation of invocationsOf(session)) {
-        if (invocation.place !== 'held' || invocation.slot !== running.slot) continue;
+        // What it made itself, or what the host had put on offer and it had claimed.
+        const isMine = invocation.place === 'held' && invocation.slot === running.slot;
+        const isOffered = invocation.row.pool === pool.name && this.scheduler.isOnOffer(invocation);
+        if (!isMine && !isOffered) continue;
         const { tickets } = this.instances.pool(invocation.row.pool);
-        if (tickets.holds(session.no, invocation.id.hi, invocation.id.lo, owner)) continue;
+        if (!tickets.holds(session.no, invocation.id.hi, invocation.id.lo, owner)) missing.push(invocation);
+      }
+    }
+    // Another may have begun one just now: then it has told so before it left the slot (TK3).
+    if (missing.length > 0) this.rings.readAll();
+    for (const invocation of missing) {
+      if (invocation.place === 'held' && invocation.slot === running.slot) {
         this.apply({ type: 'offer-lost', invocation });
+      } else if (invocation.place === 'queued') {
+        this.schedule(this.scheduler.handle({ type: 'offer-refused', invocation }, this.now()));
       }
     }
     this.#lent.instanceGone(running);
@@ -460,6 +473,8 @@ export class Driver {
     for (const attempt of attempts) this.bytes.noLongerRead(attempt.sessionNo);
     this.schedule(this.scheduler.handle({ type: 'instance-gone', slot: running.slot, error }, this.now()));
     this.questions.instanceGone(running.slot, error, attempts.length > 0, this.now());
+    // It may have been woken for what is on offer, and have died before it woke.
+    if (pool.tickets.readyCount > 0) this.#offers.wakeSoon(pool);
     this.deadlines.arm();
   }
 

@@ -228,7 +228,10 @@ export class Instances {
   /** May be woken from now on. */
   admit(running: RunningInstance): void {
     running.ready = true;
-    this.pool(running.instance.pool).memberBytes[running.slot] = 1;
+    const { memberBytes, tickets } = this.pool(running.instance.pool);
+    memberBytes[running.slot] = 1;
+    // What was put on offer since it fell asleep had nobody to wake.
+    if (tickets.readyCount > 0) this.bells.ring(running.slot);
   }
 
   post(slot: number, message: HostToInstance): void {

@@ -66,7 +66,7 @@ export class Offers {
       writeTicket(new ByteWriter(this.#slab.buffer(block)), ticket);
       pool.tickets.publish(slot.slot, key, 0, block);
     }
-    this.#wakeSoon(pool);
+    this.wakeSoon(pool);
   }
 
   /** Takes its ticket out of its slot, if it is still there. */
@@ -86,7 +86,7 @@ export class Offers {
    * Wakes when the turn has offered all it has: a wake costs as much as several short invocations, so as many instances
    * are woken as the work is worth, not one per offer.
    */
-  #wakeSoon(pool: PoolMemory): void {
+  wakeSoon(pool: PoolMemory): void {
     if (this.#toWake.size === 0) queueMicrotask(this.#wakeAll);
     this.#toWake.add(pool);
   }

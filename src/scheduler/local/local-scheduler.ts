@@ -52,7 +52,7 @@ export type SchedulerEvent =
   /** An instance has begun an attempt, of an offer or of what it had made itself; undefined: of something overtaken. */
   | { readonly type: 'claimed'; readonly invocation: Invocation | undefined; readonly slot: number }
   | { readonly type: 'attempt-over'; readonly slot: number }
-  /** There was no slot for it; it keeps its turn. */
+  /** There was no slot for it, or whoever had claimed it died before it began: it waits again. */
   | { readonly type: 'offer-refused'; readonly invocation: Invocation }
   /** It was on offer and is lost or taken back; the session machine decides what comes next. */
   | { readonly type: 'offer-ended'; readonly invocation: Invocation }
@@ -208,6 +208,10 @@ export class LocalScheduler {
   /** Whether it is in a slot, as far as is known here. */
   isOnOffer(invocation: Invocation): boolean {
     return this.#pool(invocation.row.pool).offered.has(invocation);
+  }
+
+  isOnOffer(invocation: Invocation): boolean {
+    return invocation.place === 'queued' && this.#pool(invocation.row.pool).offered.has(invocation);
   }
 
   /** What waits in the pool's queue and is not on offer. */
