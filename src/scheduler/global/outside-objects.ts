@@ -182,9 +182,10 @@ export class OutsideObjects {
     const n = session.outsideCount++;
     try {
       const told = await tell();
-      if (session.spec.durable) {
-        await this.#coordinator.writes.write(session, [outsideChange(session.id, n, event)]);
-      }
+      if (!session.spec.durable) return told;
+      // Told of it, the session may have come to its end: then nothing will be executed again with it.
+      if (session.phase === 'ended') await this.#coordinator.writes.written(session.id);
+      else await this.#coordinator.writes.write(session, [outsideChange(session.id, n, event)]);
       return told;
     } catch (error) {
       // The host that died will be told again by the next session-start; every other refusal is final.
