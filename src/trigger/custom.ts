@@ -233,7 +233,7 @@ export class CustomMachine extends Machine {
   }
 
   /** After a restart: of what it holds only these objects are still there. */
-  keepOnly(has: (key: string) => boolean): void {
+  override keepOnly(has: (key: string) => boolean): void {
     for (const key of this.#held) {
       if (has(key)) continue;
       this.#held.delete(key);

@@ -97,6 +97,15 @@ export class DynamicGroupMachine extends Machine {
     this.#taken.forgetSession(session);
   }
 
+  override keepOnly(isKept: (key: string) => boolean): void {
+    for (const [group, keys] of this.#groups) {
+      const kept = keys.filter(isKept);
+      this.#held -= keys.length - kept.length;
+      if (kept.length === 0) this.#groups.delete(group);
+      else this.#groups.set(group, kept);
+    }
+  }
+
   get held(): number {
     return this.#held;
   }

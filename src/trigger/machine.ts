@@ -6,7 +6,7 @@
 // T4. An event that throws has changed nothing.
 // T5. `restoreTrigger(spec, snapshot(now), now)` behaves from then on like the machine itself.
 
-import { PlatformError } from '../base/index.ts';
+import { assert, PlatformError } from '../base/index.ts';
 import { HELD_OBJECTS_MAX } from './limits.ts';
 import type { TriggerSpec } from './spec.ts';
 
@@ -78,6 +78,11 @@ export interface TriggerMachine {
   onQuiet(now: Now): Firing[];
   /** Bucket scope: the session has ended, so none of its objects can be delivered again. What is held stays held. */
   forgetSession(session: string): void;
+  /**
+   * Bucket scope, after a restart: what it held and `isKept` does not know was lost with its session. It is as if those
+   * objects had never come.
+   */
+  keepOnly(isKept: (key: string) => boolean): void;
   /** Objects that it holds unfired. */
   readonly held: number;
   /** Their keys, for the owner to keep their bytes alive. */
@@ -131,6 +136,11 @@ export abstract class Machine implements TriggerMachine {
   }
 
   forgetSession(_session: string): void {}
+
+  keepOnly(isKept: (key: string) => boolean): void {
+    for (const key of this.heldKeys())
+      assert(isKept(key), 'only a kind with a snapshot of its own can hold what was lost');
+  }
 }
 
 /** @throws E_QUOTA_EXCEEDED (overload) when one more object than `held` is too many. */

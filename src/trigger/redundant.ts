@@ -128,6 +128,17 @@ export class RedundantInBucketMachine extends Machine {
     this.#taken.forgetSession(session);
   }
 
+  override keepOnly(isKept: (key: string) => boolean): void {
+    for (const [name, group] of this.#groups) {
+      const kept = group.held.filter(isKept);
+      const lost = group.held.length - kept.length;
+      group.held = kept;
+      group.arrived -= lost;
+      this.#held -= lost;
+      if (group.arrived === 0) this.#forgetGroup(name);
+    }
+  }
+
   get held(): number {
     return this.#held;
   }

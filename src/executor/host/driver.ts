@@ -453,7 +453,11 @@ export class Driver {
       for (const invocation of invocationsOf(session)) {
         // What it made itself, or what the host had put on offer and it had claimed.
         const isMine = invocation.place === 'held' && invocation.slot === running.slot;
-        const isOffered = invocation.row.pool === pool.name && this.scheduler.isOnOffer(invocation);
+        const isOffered =
+          invocation.place === 'queued' &&
+          invocation.row.pool === pool.name &&
+          this.scheduler.isOnOffer(invocation) &&
+          !this.#loading.has(invocation);
         if (!isMine && !isOffered) continue;
         const { tickets } = this.instances.pool(invocation.row.pool);
         if (!tickets.holds(session.no, invocation.id.hi, invocation.id.lo, owner)) missing.push(invocation);

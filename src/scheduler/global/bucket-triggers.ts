@@ -92,6 +92,8 @@ interface State {
   timerMs: number | undefined;
   /** It has taken something durable, so its state is kept on disk. */
   durable: boolean;
+  /** While what an earlier server left is taken up: keys that the machine holds and whose objects are to come. */
+  fromSnapshot?: ReadonlySet<string> | undefined;
 }
 
 interface AppState {
@@ -268,7 +270,10 @@ export class BucketTriggers {
     const one = this.#stateFor(state, placement, now);
     this.#seq = Math.max(this.#seq, held.seq);
     const { name, group, session } = held.object.header;
-    const firings = one.machine.onObject({ key: held.key, name, group, session }, now);
+    // What the snapshot holds was taken then, also if the machine has forgotten its session since.
+    const firings = one.fromSnapshot?.has(held.key)
+      ? []
+      : one.machine.onObject({ key: held.key, name, group, session }, now);
     one.held.set(held.key, held);
     one.durable = true;
     state.heldBytes += held.object.bytes.length;
@@ -281,15 +286,19 @@ export class BucketTriggers {
     const one = this.#stateFor(this.#appOf(placement.app), placement, now);
     one.machine = restoreTrigger(one.placement.spec, snapshot, now);
     one.durable = true;
+    one.fromSnapshot = new Set(one.machine.heldKeys());
   }
 
-  /** After a restart, when everything that was held is back: classes are asked about what they have not decided. */
+  /**
+   * After a restart, when everything that was held is back: what was not durable is gone, and nothing counts it any more.
+   * Classes are asked about what they have not decided.
+   */
   restored(now: Now, effects: BucketTriggersEffect[]): void {
     for (const state of this.#apps.values()) {
       for (const one of state.states) {
-        if (!(one.machine instanceof CustomMachine)) continue;
         one.machine.keepOnly((key) => one.held.has(key));
-        this.#apply(state, one, [], now, effects);
+        one.fromSnapshot = undefined;
+        if (one.machine instanceof CustomMachine) this.#apply(state, one, [], now, effects);
       }
     }
   }

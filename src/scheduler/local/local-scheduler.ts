@@ -210,10 +210,6 @@ export class LocalScheduler {
     return this.#pool(invocation.row.pool).offered.has(invocation);
   }
 
-  isOnOffer(invocation: Invocation): boolean {
-    return invocation.place === 'queued' && this.#pool(invocation.row.pool).offered.has(invocation);
-  }
-
   /** What waits in the pool's queue and is not on offer. */
   backlogOf(pool: string): number {
     return this.#pool(pool).queue.size;
