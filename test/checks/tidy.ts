@@ -62,6 +62,11 @@ export const EXCEPTIONS: readonly { readonly path: string; readonly ban: string;
     reason: "turns the user's console output into log lines of the invocation",
   },
   {
+    path: 'src/testing/world.ts',
+    ban: 'setImmediate',
+    reason: 'virtual time goes on when all promises of an event are settled: one turn of the real event loop',
+  },
+  {
     path: 'src/client/pause.ts',
     ban: 'setTimeout',
     reason: "runs in the user's process, where no port exists: waits between retries",

@@ -1,0 +1,3 @@
+export type { Violation } from './evidence.ts';
+export { SeedRunner } from './seed-runner.ts';
+export { type SimulationOptions, type SimulationResult, simulate } from './simulate.ts';
