@@ -23,6 +23,7 @@ const EXAMPLES = [
   'redundant-inference',
   'sort',
   'video',
+  'custom-trigger',
 ] as const;
 
 interface Options {

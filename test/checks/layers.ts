@@ -73,6 +73,12 @@ export const LAYERS: readonly Layer[] = [
     node: 'none',
     reason: 'app files are bundled for any runtime; the package is types only',
   },
+  {
+    folder: 'kit',
+    level: 'edge',
+    also: ['base', 'protocol', 'sdk', 'trigger'],
+    reason: 'it checks trigger classes with the machine that asks them in production, in the author’s own tests',
+  },
   { folder: 'client', level: 'edge', also: ['base', 'protocol', 'sdk'], reason: 'its types are made from an app’s' },
   {
     folder: 'parallel',

@@ -56,6 +56,7 @@ test('it serves all examples, and ends with 0 at Ctrl-C, even when that arrives 
       [
         'ad-events',
         'conditional',
+        'custom-trigger',
         'dynamic-map',
         'finra-audit',
         'hello',
