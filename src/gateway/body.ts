@@ -2,6 +2,7 @@
 
 import type { IncomingMessage } from 'node:http';
 import { PlatformError } from '../base/index.ts';
+import { BodyRequest, type BodySink } from './body-request.ts';
 import { BODIES_UNDER_WAY_FACTOR, REFUSED_BODY_DROP_BYTES_MAX } from './limits.ts';
 import type { Watch, Watched } from './watch.ts';
 
@@ -45,7 +46,7 @@ export function receiveBody(req: IncomingMessage, bytesMax: number, room: BodyRo
   });
 }
 
-class BodyReceiver implements Watched {
+class BodyReceiver implements Watched, BodySink {
   readonly #req: IncomingMessage;
   readonly #announced: number;
   readonly #bytesMax: number;
@@ -58,9 +59,8 @@ class BodyReceiver implements Watched {
   #bytes = 0;
   #bytesAtTick = 0;
   #ticksIdle = 0;
-  readonly #onData = (chunk: Buffer) => this.#take(chunk);
-  readonly #onEnd = () => this.#finish();
-  readonly #onGone = () => this.#fail(new ClientGone());
+  /** The listeners, where the body must be read as a stream. */
+  #stream: StreamListeners | undefined;
 
   constructor(
     req: IncomingMessage,
@@ -76,10 +76,7 @@ class BodyReceiver implements Watched {
     this.#room = room;
     this.#resolve = resolve;
     this.#reject = reject;
-    req.on('data', this.#onData);
-    req.on('end', this.#onEnd);
-    req.on('error', this.#onGone);
-    req.on('close', this.#onGone);
+    if (!(req instanceof BodyRequest && req.takeBody(this))) this.#stream = listen(req, this);
     room.watch.add(this);
   }
 
@@ -89,7 +86,7 @@ class BodyReceiver implements Watched {
     if (this.#ticksIdle > this.#room.watch.ticksOf(this.#room.bodyStallMs)) this.#fail(new BodyStalled());
   }
 
-  #take(chunk: Buffer): void {
+  chunk(chunk: Buffer): void {
     const before = this.#bytes;
     this.#bytes += chunk.length;
     this.#room.bytesUnderWay += chunk.length;
@@ -116,7 +113,11 @@ class BodyReceiver implements Watched {
     chunk.copy(this.#whole, before);
   }
 
-  #finish(): void {
+  gone(): void {
+    this.#fail(new ClientGone());
+  }
+
+  end(): void {
     this.#release();
     const [first] = this.#chunks;
     if (this.#whole !== undefined) this.#resolve(this.#whole);
@@ -132,11 +133,35 @@ class BodyReceiver implements Watched {
   #release(): void {
     this.#room.bytesUnderWay -= this.#bytes;
     this.#room.watch.delete(this);
-    this.#req.off('data', this.#onData);
-    this.#req.off('end', this.#onEnd);
-    this.#req.off('error', this.#onGone);
-    this.#req.off('close', this.#onGone);
+    if (this.#stream !== undefined) unlisten(this.#req, this.#stream);
+    else (this.#req as BodyRequest).leaveBody();
   }
+}
+
+interface StreamListeners {
+  readonly onData: (chunk: Buffer) => void;
+  readonly onEnd: () => void;
+  readonly onGone: () => void;
+}
+
+function listen(req: IncomingMessage, sink: BodySink): StreamListeners {
+  const listeners = {
+    onData: (chunk: Buffer) => sink.chunk(chunk),
+    onEnd: () => sink.end(),
+    onGone: () => sink.gone(),
+  };
+  req.on('data', listeners.onData);
+  req.on('end', listeners.onEnd);
+  req.on('error', listeners.onGone);
+  req.on('close', listeners.onGone);
+  return listeners;
+}
+
+function unlisten(req: IncomingMessage, { onData, onEnd, onGone }: StreamListeners): void {
+  req.off('data', onData);
+  req.off('end', onEnd);
+  req.off('error', onGone);
+  req.off('close', onGone);
 }
 
 /**

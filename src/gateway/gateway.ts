@@ -13,6 +13,7 @@ import { fastify } from 'fastify';
 import { PlatformError } from '../base/index.ts';
 import type { Clock, Timers } from '../platform/index.ts';
 import { nodeClock, nodeTimers } from '../platform/node/index.ts';
+import { BodyRequest } from './body-request.ts';
 import type { ControlPlane } from './control-plane.ts';
 import { Exchange, type Gate, type GatewayLog } from './exchange.ts';
 import { HostGuard } from './host-guard.ts';
@@ -183,6 +184,7 @@ function admit({ gate, req }: Exchange): void {
 function newServer(handler: (req: IncomingMessage, res: ServerResponse) => void): Server {
   const server = createServer(
     {
+      IncomingMessage: BodyRequest,
       maxHeaderSize: HEADER_BYTES_MAX,
       headersTimeout: HEADERS_TIMEOUT_MS,
       requestTimeout: REQUEST_TIMEOUT_MS,

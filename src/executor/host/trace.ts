@@ -1,6 +1,6 @@
 // Traces of sessions: live ones are read from their records, ended ones from what is kept of them.
 
-import { hexOf } from '../../base/index.ts';
+import { Fifo, hexOf } from '../../base/index.ts';
 import { nameOf, type StoredObject } from '../../bucket/index.ts';
 import type { AttemptTrace, InvocationTrace, SessionTrace } from '../../protocol/index.ts';
 import {
@@ -21,6 +21,8 @@ export class EndedSessions {
   #invocations = 0;
   /** Numbers of the newest, whether or not their records are kept. */
   readonly #numbers = new Set<number>();
+  /** Oldest first: a large Set from which the first is taken again and again takes 7 µs each time. */
+  readonly #numberOrder = new Fifo<number>(ENDED_NUMBERS_MAX + 1);
 
   /** Keeps the records of an ended session without its contents; the oldest make room. */
   add(session: Session): void {
@@ -28,12 +30,10 @@ export class EndedSessions {
     session.triggers.clear();
     session.heldObjects.clear();
     session.named.clear();
-    this.#numbers.add(session.no);
-    if (this.#numbers.size > ENDED_NUMBERS_MAX) {
-      for (const oldest of this.#numbers) {
-        this.#numbers.delete(oldest);
-        break;
-      }
+    if (!this.#numbers.has(session.no)) {
+      this.#numbers.add(session.no);
+      this.#numberOrder.push(session.no);
+      if (this.#numbers.size > ENDED_NUMBERS_MAX) this.#numbers.delete(this.#numberOrder.shift() as number);
     }
     this.#sessions.set(session.id, session);
     this.#invocations += session.invocationCount;
