@@ -236,8 +236,9 @@ export class Coordinator {
   }
 
   /** What failed for good and nobody was told becomes letters; the session itself lets go of it. */
-  #bury(session: Session, { failures, failuresDropped, ...end }: SessionEnd): RecordChange[] {
-    if (failures === undefined && end.state !== 'failed' && session.spec.letter === undefined) return [];
+  #bury(session: Session, said: SessionEnd): RecordChange[] {
+    if (said.failures === undefined && said.state !== 'failed' && session.spec.letter === undefined) return [];
+    const { failures, failuresDropped, ...end } = said;
     const changes = this.letters.changesOf(session, failures ?? [], failuresDropped ?? 0);
     session.end = end;
     return changes;

@@ -61,7 +61,7 @@ export function sendStart(link: HostLink | undefined, session: Session, clock: C
 function giveToLane(
   link: HostLink,
   session: Session,
-  message: SessionStart,
+  message: { -readonly [K in keyof SessionStart]: SessionStart[K] },
   blobs: readonly Uint8Array[],
   givenAtMs: number,
 ): boolean {
@@ -74,5 +74,6 @@ function giveToLane(
     const lives = session.phase === 'running' || session.phase === 'cancelling';
     if (lives && session.run === message.run) link.send(message, blobs);
   };
-  return link.lanes.give(entry.function, { ...message, givenAtMs }, blobs, giveToHost);
+  message.givenAtMs = givenAtMs;
+  return link.lanes.give(entry.function, message, blobs, giveToHost);
 }

@@ -101,8 +101,8 @@ const NO_UNFIRED: readonly UnfiredTrigger[] = [];
 /** The end of a session that was one attempt which sent nothing. */
 export function laneEnd({ objects, bytes, meteredMs }: LaneAccount, result: Payload | undefined): SessionEnd {
   const counts = { invocations: 1, attempts: 1, objects, bytes, firings: 0 };
-  const end = { state: 'completed' as const, unfired: NO_UNFIRED, counts, meteredMs };
-  return result === undefined ? end : { ...end, result };
+  if (result === undefined) return { state: 'completed', unfired: NO_UNFIRED, counts, meteredMs };
+  return { state: 'completed', result, unfired: NO_UNFIRED, counts, meteredMs };
 }
 
 export class Session {
