@@ -78,6 +78,10 @@ test('each wrong option is told with its name and what to do', () => {
       /cancelLosers needs scope 'session'/,
     ],
     [{ kind: 'dynamicJoin', run: 'f', count: 3 }, /no option count/],
+    [
+      { kind: 'dynamicGroup', producers: ['p'], scope: 'bucket', run: 'f' },
+      /producers needs scope 'session'.*ctx\.closeGroup/,
+    ],
     [{ kind: 'custom', run: 'f' }, /class is missing/],
     [{ kind: 'custom', class: 'a b', run: 'f' }, /class must be the name of a class/],
     [{ kind: 'custom', class: 'A', sources: ['a'], scope: 'bucket', run: 'f' }, /sources needs scope 'session'/],

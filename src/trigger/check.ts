@@ -129,6 +129,12 @@ function checkTogether(kind: TriggerKind, options: Readonly<Record<string, unkno
       }
     }
   }
+  if (kind === 'dynamicGroup' && has('producers') && options.scope === 'bucket') {
+    problems.push(
+      "dynamicGroup: producers needs scope 'session', because that they have all ended is known within one session only; " +
+        "leave producers out and call ctx.closeGroup(bucket) when the groups are complete, or leave scope: 'bucket' out.",
+    );
+  }
   if (kind === 'custom' && has('sources') && options.scope === 'bucket') {
     problems.push(
       "custom: sources needs scope 'session', because starts are told within one session; leave one of them out, or let " +

@@ -3,7 +3,7 @@
 //   Without producers:
 //     collecting --- close ---> closed    (fires all groups; later objects are ignored, the owner refuses them)
 //
-//   With producers, in rounds:
+//   With producers, in rounds, session scope only:
 //     collecting --- producer ended ok -----> ready --- quiet, objects held ---> collecting, next round (fires)
 //         |                                     |
 //         `--- producer failed ---> blocked <---'      quiet does not fire
@@ -12,8 +12,7 @@
 // G1. Arrival order within a group; groups in the order of their first object; '' is a group like any other.
 // G2. The index is '<round>:<group>'; a round ends with a quiet or close that fired.
 // G3. A producer that has ended stays noted until a firing: a quiet without objects uses nothing up.
-// G4. Session scope: blocked is for good. Bucket scope: it ends with the next quiet, which fires nothing and notes no
-//     producer as ended, so that one failed session does not silence the bucket for ever.
+// G4. Blocked is for good.
 
 import { countOf, entriesOf, fieldsOf, flagOf, snapshotOf, stringsOf } from './decode.ts';
 import { REASON_NAMES_MAX } from './limits.ts';
@@ -83,13 +82,7 @@ export class DynamicGroupMachine extends Machine {
   }
 
   override onQuiet(): Firing[] {
-    if (this.#producerFailed) {
-      if (scopeOf(this.spec) === 'bucket') {
-        this.#producerFailed = false; // (G4)
-        this.#producerEnded = false;
-      }
-      return [];
-    }
+    if (this.#producerFailed) return []; // (G4)
     return this.#producerEnded ? this.#fire() : [];
   }
 

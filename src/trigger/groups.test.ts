@@ -111,13 +111,3 @@ test('dynamicGroup does not fire when a producer failed for good, unless it is c
   assert.equal(machine.waitsFor(), 'does not fire: one of its producers failed');
   assert.deepEqual(fired(machine.onClose(at(0))), [['a']]);
 });
-
-test('in a bucket a failed producer costs its round only', () => {
-  const machine = createTrigger({ ...produced, scope: 'bucket' }, at(0));
-  machine.onObject(objectOf('s', 'a'), at(0));
-  machine.onProducerEnded('p', 'ok');
-  machine.onProducerEnded('p', 'failed');
-  for (const _ of [1, 2]) assert.deepEqual(machine.onQuiet(at(0)), []);
-  machine.onProducerEnded('p', 'ok');
-  assert.deepEqual(fired(machine.onQuiet(at(0))), [['s\u0000a']]);
-});

@@ -221,7 +221,8 @@ test('a restart at any point changes nothing that a machine says or does', () =>
     { kind: 'redundant', k: 2, n: 3, run: 'f' },
     { kind: 'redundant', k: 2, n: 3, scope: 'bucket', run: 'f' },
     { kind: 'dynamicJoin', run: 'f' },
-    { kind: 'dynamicGroup', producers: ['p'], scope: 'bucket', run: 'f' },
+    { kind: 'dynamicGroup', producers: ['p'], run: 'f' },
+    { kind: 'dynamicGroup', scope: 'bucket', run: 'f' },
   );
   const join = fc.constantFrom<Event>({ type: 'join', names: ['a', 'b', 'e'] }, { type: 'join', count: 5 });
   const kinds = [advance, timer, quiet, producerEnded, producerFailed, join];

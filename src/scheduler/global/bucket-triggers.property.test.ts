@@ -157,3 +157,25 @@ test('above the limit of bytes the sender is told, and nothing is taken', () => 
   assert.equal(triggers.heldOf('a').objects, 0);
   assert.equal(triggers.take({ app: 'a', version: 'v1', object, durable: false }, now(0), effects).type, 'taken');
 });
+
+test('the first close of any session fires the groups, and what any session sends later is refused', () => {
+  const triggers = new BucketTriggers();
+  const effects: BucketTriggersEffect[] = [];
+  const on = {
+    g: { kind: 'dynamicGroup', scope: 'bucket', run: 'f' },
+    two: { kind: 'byBatchSize', size: 2, run: 'f' },
+  } as const;
+  triggers.configure('a', 'v1', { b: { on } }, now(0), effects);
+  const take = (session: string, name: string) =>
+    triggers.take({ app: 'a', version: 'v1', object: objectOf(session, name), durable: false }, now(0), effects);
+  assert.equal(take('s', 'x').type, 'taken');
+  triggers.close('a', 'b', 'v1', now(0), effects);
+  assert.deepEqual(firings(effects), [['s/x']]);
+  const late = take('t', 'y');
+  assert.equal(late.type === 'refused' && late.error.code, 'E_SESSION_ENDED');
+  assert.equal(take('s', 'x').type, 'duplicate', 'a repeat of what came before is none');
+  triggers.close('a', 'b', 'v1', now(0), effects);
+  assert.deepEqual(firings(effects), [['s/x']]);
+  assert.equal(triggers.heldOf('a').objects, 1, 'nothing of a refused object is held by another trigger');
+  triggers.checkInvariants();
+});

@@ -195,6 +195,13 @@ export class BucketTriggers {
     const mark = `${bucket}\u0000${name}`;
     let taken = state.taken.get(session);
     if (taken?.has(mark)) return { type: 'duplicate' }; // (BT1)
+    const closed = listeners.find(({ machine }) => machine.closed);
+    if (closed !== undefined) {
+      const message =
+        `Bucket '${bucket}' was closed, for all sessions: send before ctx.closeGroup, or remove its trigger ` +
+        `'${closed.placement.trigger}' and add it again.`;
+      return { type: 'refused', error: { code: 'E_SESSION_ENDED', message } };
+    }
     if (state.heldBytes + object.bytes.length * listeners.length > HELD_BYTES_MAX) {
       const message =
         `The bucket-scoped triggers of app '${app}' hold ${state.heldBytes} bytes, and ${object.bytes.length} more are ` +
