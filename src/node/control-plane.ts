@@ -289,6 +289,12 @@ function metrics(
       samples: apps.map((app) => ({ labels: { app }, value: coordinator.table.liveOf(app) })),
     },
     {
+      name: 'antrail_traces_kept',
+      type: 'gauge',
+      help: 'Traces of ended synchronous sessions that the server has from their hosts.',
+      samples: one(coordinator.archive.traceCount),
+    },
+    {
       name: 'antrail_dead_letters',
       type: 'gauge',
       help: 'Invocations that failed for good and were neither retried nor dropped.',

@@ -167,6 +167,8 @@ export type HostToServer =
       readonly failures?: readonly FinalFailure[];
       /** How many more there were. */
       readonly failuresDropped?: number;
+      /** Of a durable session: the last blob is its trace, JSON of SessionTrace. */
+      readonly trace?: true;
     }
   /** For the bucket's bucket-scoped triggers; acknowledged when the coordinator owns it. `seq` counts up per session. */
   | {
@@ -181,6 +183,8 @@ export type HostToServer =
   | { readonly type: 'object-persist'; readonly session: string; readonly seq: number; readonly object: ObjectHeader }
   /** Reply with a payload, or E_OBJECT_UNKNOWN. */
   | { readonly type: 'persisted-get'; readonly requestId: number; readonly bucket: string; readonly name: string }
+  /** Traces of sessions that were not durable and ended a while ago: blob i is JSON of SessionTrace of the i-th. */
+  | { readonly type: 'traces'; readonly sessions: readonly string[] }
   | { readonly type: 'logs'; readonly entries: readonly Omit<LogEntry, 'app' | 'version'>[] }
   | {
       readonly type: 'reply';

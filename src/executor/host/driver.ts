@@ -17,7 +17,7 @@ import {
   sizeOf,
   type TriggersByBucket,
 } from '../../bucket/index.ts';
-import type { HostBoot, HostStats, LogEntry, Manifest, PayloadHeader } from '../../protocol/index.ts';
+import type { HostBoot, HostStats, HostToServer, LogEntry, Manifest, PayloadHeader } from '../../protocol/index.ts';
 import {
   findInvocation,
   type Invocation,
@@ -52,7 +52,7 @@ import { isWhole, SessionBytes } from './session-bytes.ts';
 import { endMessage, failuresOf, objectMessage, type SentEffect } from './session-messages.ts';
 import { Spiller } from './spiller.ts';
 import { ToldEnds, toldEndMessage } from './told-ends.ts';
-import { EndedSessions, type TraceNames } from './trace.ts';
+import { EndedSessions, type TraceNames, traceText } from './trace.ts';
 
 type HostLog = Omit<LogEntry, 'app' | 'version'>;
 
@@ -168,10 +168,11 @@ export class Driver {
       instances: this.instances,
       rings: this.rings,
       questions: this.questions,
-      nextOtherMs: () => this.spiller.nextTimerMs,
+      nextOtherMs: () => Math.min(this.spiller.nextTimerMs, this.ended.tellAtMs),
       onTimePassed: () => {
         this.drain();
         if (this.now() >= this.spiller.nextTimerMs) this.spiller.look();
+        if (this.now() >= this.ended.tellAtMs) this.#tellTraces(false);
         this.apply({ type: 'time-passed' });
         this.schedule(this.scheduler.handle({ type: 'time-passed' }, this.now()));
       },
@@ -688,7 +689,7 @@ export class Driver {
     const done = this.bytes.holdingAll(session, sent);
     const blobs = sent.map((object) => this.bytes.bytesOf(object));
     const message = endMessage(effect, header, failures);
-    if (isWhole(blobs)) this.ports.send(message, blobs, done);
+    if (isWhole(blobs)) this.ports.send(...this.#withTrace(session, message, blobs), done);
     else void this.#endWithSpilled(effect, message, sent, done);
   }
 
@@ -703,7 +704,7 @@ export class Driver {
     try {
       const blobs: Uint8Array[] = [];
       for (const object of sent) blobs.push(await this.bytes.copyOf(object));
-      this.ports.send(message, blobs);
+      this.ports.send(...this.#withTrace(effect.session, message, blobs));
     } catch (thrown) {
       const error = effect.error ?? toErrorData(thrown);
       const failures = message.failures?.map(({ inputs: _, ...rest }) => rest) ?? [];
@@ -713,6 +714,27 @@ export class Driver {
       done?.();
       this.#exitWhenDrained();
     }
+  }
+
+  /** A session that others may ask for later leaves its trace; it costs less than the write that its end waits for. */
+  #withTrace<M extends HostToServer & { type: 'session-ended' }>(
+    session: Session,
+    message: M,
+    blobs: readonly Uint8Array[],
+  ): [message: M, blobs: readonly Uint8Array[]] {
+    if (!session.durable) return [message, blobs];
+    const trace = Buffer.from(traceText(session, this.traceNames()));
+    return [{ ...message, trace: true }, [...blobs, trace]];
+  }
+
+  #tellTraces(all: boolean): void {
+    const sessions = this.ended.takeUntold(all);
+    if (sessions.length === 0) return;
+    const names = this.traceNames();
+    this.ports.send(
+      { type: 'traces', sessions: sessions.map(({ id }) => id) },
+      sessions.map((session) => Buffer.from(traceText(session, names))),
+    );
   }
 
   traceNames(): TraceNames {
@@ -799,6 +821,7 @@ export class Driver {
   #exitWhenDrained(): void {
     if (!this.#draining || this.sessions.sessionCount > 0 || this.#endsUnderWay > 0) return;
     this.#flushLogs();
+    this.#tellTraces(true);
     this.ports.exit(0);
   }
 }

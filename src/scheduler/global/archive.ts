@@ -5,7 +5,7 @@
 // AR2. An ended session's outcome is what a sync call got: its first output, else its error, else its result.
 
 import { Fifo } from '../../base/index.ts';
-import type { SyncOutcome } from '../../protocol/index.ts';
+import type { SessionTrace, SyncOutcome } from '../../protocol/index.ts';
 import { CONTENT_JSON, type OutputEvent } from '../../protocol/index.ts';
 import {
   ENDED_BYTES_MAX,
@@ -20,7 +20,9 @@ import { keys, outputOf, sessionChange, sessionOf } from './session-codec.ts';
 
 interface RingEntry {
   readonly session: Session;
-  readonly bytes: number;
+  bytes: number;
+  /** JSON of its SessionTrace, when the host has told it. */
+  trace: Uint8Array | undefined;
   /** Its payloads were too large to keep. */
   readonly stripped: boolean;
 }
@@ -33,6 +35,7 @@ export class Archive {
   /** Its keys, oldest first: a Map from which the first entry is taken again and again gets slow. */
   readonly #order = new Fifo<string>(Number.POSITIVE_INFINITY);
   #ringBytes = 0;
+  #traceCount = 0;
   /** Ended, on their way to the disk. */
   readonly #onTheWay = new Map<string, Session>();
 
@@ -47,9 +50,30 @@ export class Archive {
     for (const event of session.outside ?? []) if (event.type === 'object') bytes += event.object.bytes.length;
     const stripped = bytes > ENDED_SESSION_BYTES_MAX;
     if (stripped) bytes = 512;
-    this.#ring.set(session.id, { session: stripped ? strip(session) : session, bytes, stripped });
+    this.#ring.set(session.id, { session: stripped ? strip(session) : session, bytes, stripped, trace: undefined });
     this.#ringBytes += bytes;
     this.#order.push(session.id);
+    return this.#pushOut();
+  }
+
+  /** The trace of a session in the ring. @returns those that were pushed out. */
+  keepTrace(id: string, trace: Uint8Array): Session[] {
+    const entry = this.#ring.get(id);
+    if (entry === undefined || entry.trace !== undefined) return [];
+    entry.trace = trace;
+    this.#traceCount++;
+    entry.bytes += trace.length;
+    this.#ringBytes += trace.length;
+    return this.#pushOut();
+  }
+
+  /** What was kept of the trace of an ended session. */
+  async trace(id: string): Promise<SessionTrace | undefined> {
+    const bytes = this.#ring.get(id)?.trace ?? (await this.#records.read(keys.trace(id)))?.blobs[0];
+    return bytes === undefined ? undefined : (JSON.parse(new TextDecoder().decode(bytes)) as SessionTrace);
+  }
+
+  #pushOut(): Session[] {
     const out: Session[] = [];
     while (this.#ring.size > ENDED_SESSIONS_MAX || this.#ringBytes > ENDED_BYTES_MAX) {
       const id = this.#order.shift();
@@ -58,6 +82,7 @@ export class Archive {
       if (entry === undefined) continue; // went with its app
       this.#ring.delete(id);
       this.#ringBytes -= entry.bytes;
+      if (entry.trace !== undefined) this.#traceCount--;
       out.push(entry.session);
     }
     return out;
@@ -66,9 +91,11 @@ export class Archive {
   /** Changes that make the end of a durable session durable. */
   changesOf(session: Session): RecordChange[] {
     this.#onTheWay.set(session.id, session);
+    const trace = session.end?.trace;
     return [
       sessionChange(session),
       { put: keys.ended(session.startedAtMs, session.id), header: { endedAtMs: session.endedAtMs } },
+      ...(trace === undefined ? [] : [{ put: keys.trace(session.id), header: null, blobs: [trace] }]),
     ];
   }
 
@@ -79,6 +106,11 @@ export class Archive {
   /** In memory: the ring, and those on their way to the disk. */
   find(id: string): Session | undefined {
     return this.#onTheWay.get(id) ?? this.#ring.get(id)?.session;
+  }
+
+  /** Traces in the ring. */
+  get traceCount(): number {
+    return this.#traceCount;
   }
 
   isStripped(id: string): boolean {
@@ -139,6 +171,7 @@ export class Archive {
       if (entry.session.spec.app !== app) continue;
       this.#ring.delete(id);
       this.#ringBytes -= entry.bytes;
+      if (entry.trace !== undefined) this.#traceCount--;
     }
     const changes: RecordChange[] = [];
     for (const [key] of this.#records.forwards('x/')) {
@@ -152,7 +185,7 @@ export class Archive {
 
   #removal(id: string, indexKey: string): RecordChange[] {
     const record = this.#records.peek(keys.session(id));
-    const changes: RecordChange[] = [{ delete: indexKey }, { delete: keys.session(id) }];
+    const changes: RecordChange[] = [{ delete: indexKey }, { delete: keys.session(id) }, { delete: keys.trace(id) }];
     for (const prefix of [`o/${id}/`, `e/${id}/`]) {
       for (const key of this.#records.keys(prefix)) changes.push({ delete: key });
     }

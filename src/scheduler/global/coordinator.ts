@@ -15,7 +15,7 @@ import { Archive } from './archive.ts';
 import type { BucketTriggers } from './bucket-triggers.ts';
 import { DeadLetters } from './dead-letters.ts';
 import { Firings } from './firings.ts';
-import { HostObjects } from './host-objects.ts';
+import { HostObjects, owned } from './host-objects.ts';
 import { SWEEP_INTERVAL_MS } from './limits.ts';
 import { PersistedObjects } from './persisted-objects.ts';
 import type { CoordinatorPorts, HostLink } from './ports.ts';
@@ -209,6 +209,8 @@ export class Coordinator {
       }
       for (let n = 0; n < session.outsideCount; n++) changes.push({ delete: keys.outside(id, n) });
       for (const key of spec.consumes ?? []) changes.push({ delete: key });
+      const { trace: _written, ...rest } = session.end ?? end;
+      session.end = rest;
       const written = this.writes.write(session, changes);
       this.letters.follow(written);
       void written
@@ -346,6 +348,11 @@ export class Coordinator {
       case 'persisted-get':
         this.#hostObjects.receive(app, version, message, blobs);
         return;
+      case 'traces':
+        for (const [n, session] of message.sessions.entries()) {
+          for (const old of this.archive.keepTrace(session, owned(blobs[n]))) this.#forgetKey(old);
+        }
+        return;
       case 'hello':
       case 'lane-hello':
       case 'ready':
@@ -440,7 +447,7 @@ function endOf(
   state: SessionEnd['state'],
   blobs: readonly Uint8Array[],
 ): SessionEnd {
-  const { type: _type, session: _session, run: _run, result, failures, ...end } = message;
+  const { type: _type, session: _session, run: _run, result, failures, trace, ...end } = message;
   let next = 0;
   const blob = () => blobs[next++] ?? NO_BYTES;
   return {
@@ -448,6 +455,7 @@ function endOf(
     state,
     ...(result === undefined ? {} : { result: { contentType: result.contentType, bytes: blob() } }),
     ...(failures === undefined ? {} : { failures: failures.map((failure) => withInputs(failure, blob)) }),
+    ...(trace === undefined ? {} : { trace: blob() }),
   };
 }
 

@@ -116,7 +116,7 @@ export class HostObjects {
 }
 
 /** A small part of a large receive buffer would keep all of it in memory. */
-function owned(bytes: Uint8Array | undefined): Uint8Array {
+export function owned(bytes: Uint8Array | undefined): Uint8Array {
   if (bytes === undefined) return NO_BYTES;
   return bytes.byteLength * 2 < bytes.buffer.byteLength ? new Uint8Array(bytes) : bytes;
 }

@@ -25,12 +25,14 @@ export const keys = {
   held: (app: string, bucket: string, trigger: string, seq: number) => `h/${app}/${bucket}/${trigger}/${padded(seq)}`,
   taken: (app: string, session: string, bucket: string, name: string) => `k/${app}/${session}/${bucket}/${name}`,
   snapshot: (app: string, bucket: string, trigger: string) => `n/${app}/${bucket}/${trigger}`,
+  /** What ran in an ended session. */
+  trace: (id: string) => `t/${id}`,
   letter: (app: string, id: string) => `l/${app}/${id}`,
   /** How many letters of the app were dropped. */
   letterCount: (app: string) => `lc/${app}`,
   persisted: (app: string, bucket: string, name: string) => `v/${app}/${bucket}/${name}`,
 };
-export const ALL_PREFIXES = ['s/', 'o/', 'e/', 'h/', 'l/', 'v/'] as const;
+export const ALL_PREFIXES = ['s/', 'o/', 'e/', 'h/', 'l/', 't/', 'v/'] as const;
 
 interface StoredSession {
   readonly id: SessionId;
@@ -40,7 +42,7 @@ interface StoredSession {
   readonly startedAtMs: number;
   /** Wall-clock time of a delayed start that has not come yet. */
   readonly dueAtMs?: number;
-  readonly end?: Omit<SessionEnd, 'result' | 'failures' | 'failuresDropped'>;
+  readonly end?: Omit<SessionEnd, 'result' | 'failures' | 'failuresDropped' | 'trace'>;
   readonly endedAtMs?: number;
   readonly result?: PayloadHeader;
 }
@@ -63,7 +65,7 @@ export function sessionChange(session: Session, dueAtMs?: number): RecordChange 
   };
   if (dueAtMs !== undefined) header.dueAtMs = dueAtMs;
   if (session.end !== undefined && session.endedAtMs !== undefined) {
-    const { result, failures: _letters, failuresDropped: _more, ...end } = session.end;
+    const { result, failures: _letters, failuresDropped: _more, trace: _trace, ...end } = session.end;
     header.end = end;
     header.endedAtMs = session.endedAtMs;
     if (result !== undefined) {

@@ -19,6 +19,7 @@ import { newestFirst, outcomeOf } from './archive.ts';
 import type { Coordinator } from './coordinator.ts';
 import { assertBucket, assertKept, findSession, openApp, unknownSession } from './door-checks.ts';
 import { LIST_LIMIT_MAX, PROGRESS_WAIT_MS } from './limits.ts';
+import type { HostLink } from './ports.ts';
 import type { Session, StoredObject } from './session.ts';
 import { recordOf, stateOf } from './session-codec.ts';
 
@@ -89,15 +90,22 @@ export class SessionLook {
     });
   }
 
+  /** Of a session that has ended what was kept of it; of a live one, or a longer one, what its host knows. */
   async trace(id: string): Promise<SessionTrace> {
     const session = await findSession(this.#coordinator, id);
+    const { writes, archive } = this.#coordinator;
     const link = this.#coordinator.linkOf(session.spec.app, session.spec.version);
-    if (link === undefined && session.phase !== 'ended') return { session: id, invocations: [] };
+    if (session.phase !== 'ended') return link === undefined ? { session: id, invocations: [] } : traceFrom(link, id);
+    await writes.written(id);
+    const kept = await archive.trace(id);
+    if (kept !== undefined && (kept.dropped === undefined || link === undefined)) return kept;
     if (link === undefined) {
       throw new PlatformError('E_OBJECT_GONE', `The trace of session '${id}' was freed with its app host.`);
     }
-    const { reply } = await link.request({ type: 'trace-get', session: id });
-    return reply.trace ?? { session: id, invocations: [] };
+    return traceFrom(link, id).catch((error) => {
+      if (kept === undefined) throw error;
+      return kept;
+    });
   }
 
   async *outputs(id: string, after: number, signal: AbortSignal): AsyncIterable<OutputEvent> {
@@ -203,6 +211,11 @@ export class SessionLook {
       size,
     };
   }
+}
+
+async function traceFrom(link: HostLink, session: string): Promise<SessionTrace> {
+  const { reply } = await link.request({ type: 'trace-get', session });
+  return reply.trace ?? { session, invocations: [] };
 }
 
 function payloadOf(object: StoredObject | undefined): Payload | undefined {

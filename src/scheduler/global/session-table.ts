@@ -644,6 +644,7 @@ function cancelledEnd(session: Session, said?: SessionEnd): SessionEnd {
     unfired: said?.unfired ?? [],
     counts: said?.counts ?? NO_COUNTS,
     meteredMs: said?.meteredMs ?? 0,
+    ...(said?.trace === undefined ? {} : { trace: said.trace }),
   };
   if (error.code === 'E_CANCELLED') return { state: 'cancelled', error, ...rest };
   if (session.outputs.length === 0) return { state: 'failed', error, ...rest };

@@ -86,6 +86,8 @@ export interface SessionEnd {
   readonly failures?: readonly FailedInvocation[];
   /** How many more there were. */
   readonly failuresDropped?: number;
+  /** Until it is written: JSON of its SessionTrace. */
+  readonly trace?: Uint8Array;
 }
 
 /** One object, close or join that came from outside; told again to the next host when one is lost. */
