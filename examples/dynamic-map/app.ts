@@ -8,10 +8,11 @@
 //
 //   antrail invoke dynamic-map '[3, 1, 2]'        [9, 1, 4]
 
-import { app, bucket, dynamicJoin, fn, immediate } from 'antrail';
+import { app, bucket, dynamicJoin, fn, immediate, TerminalError } from 'antrail';
 
 const split = fn<readonly number[]>((ctx, [list]) => {
   const numbers = list?.json() ?? [];
+  if (!Array.isArray(numbers)) throw new TerminalError('give a list of numbers');
   const names = numbers.map((_, index) => String(index));
   // Before or after the sends: what has arrived when it is called counts.
   ctx.join('squares', names);

@@ -10,7 +10,7 @@
 //   antrail invoke finra-audit '{"seed": 1, "trades": 10000, "rules": 40}'
 
 import { app, bucket, dynamicJoin, fn, immediate, TerminalError } from 'antrail';
-import { type Finding, type MarketData, marketData, RULES_MAX, ruleOf } from './market.ts';
+import { type Finding, type MarketData, marketData, RULES_MAX, ruleOf, TRADES_MAX } from './market.ts';
 
 export interface AuditOrder {
   readonly seed: number;
@@ -33,6 +33,8 @@ const fetch = fn<AuditOrder>((ctx, [order]) => {
   if (!Number.isInteger(rules) || rules < 0 || rules > RULES_MAX) {
     throw new TerminalError(`rules is a whole number from 0 to ${RULES_MAX}, not ${rules}`);
   }
+  if (!(trades >= 0 && trades <= TRADES_MAX))
+    throw new TerminalError(`trades is a number from 0 to ${TRADES_MAX}, not ${trades}`);
   ctx.send('market', marketData(seed, trades), { name: 'data' });
   const names = Array.from({ length: rules }, (_, index) => `rule-${index}`);
   ctx.join('findings', names);

@@ -3,6 +3,7 @@
 import { randomOf } from '../random.ts';
 
 export const RULES_MAX = 1_000;
+export const TRADES_MAX = 1_000_000;
 
 export const SYMBOLS = ['AAL', 'BEE', 'CAT', 'DOE', 'ELK', 'FOX', 'GNU', 'HEN'] as const;
 

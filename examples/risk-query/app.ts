@@ -24,7 +24,8 @@ const PLACE = 'loc:';
 export type Level = 'High' | 'Medium' | 'Low';
 
 const filterLoc = fn<readonly string[]>((ctx, [request]) => {
-  const place = request?.json().find((argument) => argument.startsWith(PLACE));
+  const given: unknown = request?.json();
+  const place = Array.isArray(given) ? given.map(String).find((argument) => argument.startsWith(PLACE)) : undefined;
   if (place === undefined) throw new TerminalError(`give a list of arguments, one of them ${PLACE}<place>`);
   ctx.send('places', place.slice(PLACE.length));
 });

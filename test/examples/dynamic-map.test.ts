@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { connect } from 'antrail/client';
 import { type ExampleServer, openServer } from '../../examples/server.ts';
+import { Served, until } from '../fixtures/served.ts';
 
 let server: ExampleServer;
 before(async () => {
@@ -35,8 +36,33 @@ for (const width of [0, 1, 2, 1_000, 10_000]) {
   });
 }
 
+test('names of any length are joined, more of them than ride in a message', async () => {
+  const served = await Served.start();
+  try {
+    await served.deploy(`
+      import { app, bucket, dynamicJoin, fn } from 'antrail';
+      const split = fn((ctx) => {
+        const names = Array.from({ length: 10_000 }, (_, i) => String(i).padStart(400, 'é'));
+        ctx.join('all', names);
+        for (const name of names.toReversed()) ctx.send('all', 1, { name });
+      });
+      const collect = fn((ctx, inputs) => { ctx.output([inputs.length, inputs[9_999].name.slice(-6)]); });
+      export default app('long-names', {
+        entry: 'split', functions: { split, collect }, buckets: { all: bucket({ on: { go: dynamicJoin({ run: 'collect' }) } }) },
+      });`);
+    assert.deepEqual((await served.call('long-names/split')).json, [10_000, 'éé9999']);
+    await until(async () => {
+      const { apps } = (await served.get('/v1/objects?app=long-names')).json;
+      return apps.every((one: { memoryBytes: number }) => one.memoryBytes === 0);
+    }, 'the names were freed as well');
+  } finally {
+    await served.close();
+  }
+});
+
 test('a call without a list is one with an empty list', async () => {
   assert.deepEqual(await dynamicMap().invoke('split'), []);
+  await assert.rejects(dynamicMap().invoke('split', 'x' as never), { message: 'give a list of numbers' });
 });
 
 test('lists of many lengths at once do not mix', async () => {

@@ -43,6 +43,7 @@ describe('finra audit', () => {
   });
 
   test('refuses more rules than there are, and half a rule', async () => {
+    await assert.rejects(audit({ seed: 1, trades: 1e9, rules: 1 }), { message: /trades is a number from 0/ });
     for (const rules of [RULES_MAX + 1, 1.5, -1]) {
       await assert.rejects(audit({ seed: 1, trades: 1, rules }), {
         code: 'E_FUNCTION_FAILED',

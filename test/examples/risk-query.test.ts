@@ -49,6 +49,7 @@ test('a hundred callers at once get their own answers', async () => {
 });
 
 test('a request without a place is refused in words', async () => {
+  await assert.rejects(riskQuery().invoke('filterLoc', 'loc:Harbour' as never), { message: /give a list/ });
   await assert.rejects(ask('user:7'), { code: 'E_FUNCTION_FAILED', message: /one of them loc:<place>/ });
   await assert.rejects(riskQuery().invoke('filterLoc'), {
     code: 'E_FUNCTION_FAILED',

@@ -135,7 +135,7 @@ export class Context {
     if (!Array.isArray(expected))
       throw new TypeError('ctx.join(bucket, names | count): give a list of names or a count');
     for (const name of expected) checkName(name, 'name');
-    this.#runner.note(this.#attempt, { kind: 'join', bucket: bucket.index, names: expected });
+    this.#runner.join(this.#attempt, bucket.index, expected);
   }
 
   closeGroup(bucketName: string): void {

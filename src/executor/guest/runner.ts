@@ -31,6 +31,7 @@ import {
   type InlineFiring,
   type InstanceBoot,
   type InstanceToHost,
+  JOIN_INLINE_CHARS_MAX,
   type Note,
   readTicket,
   START_KINDS,
@@ -300,6 +301,14 @@ export class Runner {
       wire.name === undefined ? options : { ...options, name: wire.name },
       wire.step,
     );
+  }
+
+  join(attempt: Attempt, bucket: number, names: readonly string[]): void {
+    this.#mustLive(attempt);
+    const chars = names.reduce((sum, name) => sum + name.length, 3 * names.length);
+    if (chars <= JOIN_INLINE_CHARS_MAX) this.note(attempt, { kind: 'join', bucket, names });
+    else
+      this.note(attempt, { kind: 'join', bucket, namesAt: this.#contents.copyIn(Buffer.from(JSON.stringify(names))) });
   }
 
   note(attempt: Attempt, note: Note): void {

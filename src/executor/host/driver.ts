@@ -356,7 +356,11 @@ export class Driver {
     const { note } = record;
     const which = { sessionNo: record.sessionNo, id: record.id, fence: record.fence };
     if (note.kind === 'close') this.apply({ type: 'group-closed', bucket: note.bucket, ...which });
-    else {
+    else if ('namesAt' in note) {
+      const names = JSON.parse(Buffer.from(this.#slab.view(note.namesAt)).toString()) as readonly string[];
+      this.#slab.free(note.namesAt);
+      this.apply({ type: 'joined', bucket: note.bucket, ...which, names });
+    } else {
       this.apply({
         type: 'joined',
         bucket: note.bucket,

@@ -15,10 +15,14 @@ export const EVENT_RING_BYTES = MIB;
 export const EVENT_RECORD_BYTES_MAX = EVENT_RING_BYTES / 4;
 /** Objects up to this ride inside messages; larger ones lie in the object store. */
 export const INLINE_BYTES_MAX = 16 * KIB;
+/** Names of one `ctx.join` that ride in its record, by their characters; more lie in the object store until it is read. */
+export const JOIN_INLINE_CHARS_MAX = 8 * KIB;
 /** Numbers of sessions that an instance may use before it asks for more. */
 export const LANE_SESSIONS = 1 << 20;
 /** How long an instance waits for the host to read its full ring before it looks again. */
 export const RING_FULL_WAIT_MS = 20;
 
 assert(INLINE_BYTES_MAX * 4 <= EVENT_RECORD_BYTES_MAX, 'a record holds an inline object with its names');
+// As JSON a character is six at most, each of three bytes at most.
+assert(JOIN_INLINE_CHARS_MAX * 18 < EVENT_RECORD_BYTES_MAX, 'a record holds such a join');
 assert((EVENT_RING_BYTES & (EVENT_RING_BYTES - 1)) === 0, 'the ring is a power of two');

@@ -5,6 +5,7 @@ import {
   type ByteReader,
   objectBytesMax,
   readObject,
+  type SlabRef,
   type StoredObject,
   textBytesMax,
   writeObject,
@@ -79,7 +80,9 @@ export type EventRecord =
 
 export type Note =
   | { readonly kind: 'close'; readonly bucket: number }
-  | { readonly kind: 'join'; readonly bucket: number; readonly names?: readonly string[]; readonly count?: number };
+  | { readonly kind: 'join'; readonly bucket: number; readonly names?: readonly string[]; readonly count?: number }
+  /** Too many names for a record: their JSON lies there, for the reader to free. */
+  | { readonly kind: 'join'; readonly bucket: number; readonly namesAt: SlabRef };
 
 const SPEAKER_BYTES = 17;
 
