@@ -13,6 +13,7 @@ export {
 } from './errors.ts';
 export { Fifo } from './fifo.ts';
 export { Heap } from './heap.ts';
+export { IdSet } from './id-set.ts';
 export {
   APP_NAME_PATTERN,
   type DurabilityClass,

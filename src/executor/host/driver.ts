@@ -21,8 +21,9 @@ import type { HostBoot, HostStats, HostToServer, LogEntry, Manifest, PayloadHead
 import {
   findInvocation,
   type Invocation,
-  invocationsOf,
+  isKnown,
   LocalScheduler,
+  liveInvocationsOf,
   type SchedulerEffect,
   type Session,
   type SessionEffect,
@@ -296,7 +297,7 @@ export class Driver {
     const session = this.sessions.sessionByNo(record.sessionNo);
     // Of a session that is over nobody will hear more.
     if (session === undefined) return !this.ended.hasNumber(record.sessionNo);
-    return session.state === 'running' && findInvocation(session, record.id) === undefined;
+    return session.state === 'running' && !isKnown(session, record.id);
   }
 
   #heard(running: RunningInstance, record: EventRecord): void {
@@ -455,7 +456,7 @@ export class Driver {
     }
     const missing: Invocation[] = [];
     for (const session of this.sessions.sessions()) {
-      for (const invocation of invocationsOf(session)) {
+      for (const invocation of liveInvocationsOf(session)) {
         // What it made itself, or what the host had put on offer and it had claimed.
         const isMine = invocation.place === 'held' && invocation.slot === running.slot;
         const isOffered =
@@ -659,7 +660,7 @@ export class Driver {
 
   #failPool(pool: string, error: ErrorData): void {
     for (const session of this.sessions.sessions()) {
-      for (const invocation of invocationsOf(session)) {
+      for (const invocation of liveInvocationsOf(session)) {
         if (invocation.row.pool === pool && invocation.place === 'queued') {
           this.#withdraw(invocation, -1);
           this.apply({ type: 'offer-failed', invocation, error });

@@ -55,7 +55,7 @@ export function progressOf(session: Session): SessionProgress {
     counts: {
       invocations: session.invocationCount,
       attempts: session.attempts,
-      objects: session.objects.length - (session.result === undefined ? 0 : 1),
+      objects: session.objects.length + session.droppedObjects - (session.result === undefined ? 0 : 1),
       bytes: session.bytes,
       firings: session.firings,
     },

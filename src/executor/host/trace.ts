@@ -50,11 +50,11 @@ export class EndedSessions {
     }
     if (!session.durable && this.#untoldSinceMs === Number.POSITIVE_INFINITY) this.#untoldSinceMs = session.endedAtMs;
     this.#sessions.set(session.id, session);
-    this.#invocations += session.invocationCount;
+    this.#invocations += keptOf(session);
     for (const [id, oldest] of this.#sessions) {
       if (this.#sessions.size <= ENDED_SESSIONS_MAX && this.#invocations <= ENDED_INVOCATIONS_MAX) break;
       this.#sessions.delete(id);
-      this.#invocations -= oldest.invocationCount;
+      this.#invocations -= keptOf(oldest);
     }
   }
 
@@ -86,6 +86,11 @@ export class EndedSessions {
   get(id: string): Session | undefined {
     return this.#sessions.get(id);
   }
+}
+
+/** Invocations of which more than the id is kept. */
+function keptOf({ invocationCount, forgotten }: Session): number {
+  return invocationCount - (forgotten?.size ?? 0);
 }
 
 export interface TraceNames {

@@ -11,6 +11,7 @@ import type { RerunRow } from '../../bucket/index.ts';
 import type { SessionEvent } from './events.ts';
 import {
   BACKOFF_JITTER,
+  INVOCATIONS_KEPT_MAX,
   LOST_RETRIES_MAX,
   RERUN_ATTEMPTS_MAX,
   RERUN_BACKOFF_MAX_MS,
@@ -18,10 +19,10 @@ import {
 } from './limits.ts';
 import { loserBegan } from './losers.ts';
 import { beginAttempt, enqueue, findSpeaker, leaveAttempt, type MachineState } from './machine-state.ts';
-import type { Invocation } from './session.ts';
+import { type Invocation, markEnded } from './session.ts';
 import { noteFailure, releaseWhenIdle, settle } from './session-end.ts';
 import { sourceStarted } from './session-evaluations.ts';
-import { keepObject } from './session-objects.ts';
+import { forgetEnded, keepObject } from './session-objects.ts';
 
 export function attemptStarted(state: MachineState, event: SessionEvent & { type: 'attempt-started' }): void {
   const invocation = findSpeaker(state, event);
@@ -65,7 +66,7 @@ export function attemptEnded(state: MachineState, event: SessionEvent & { type: 
   leaveAttempt(invocation, event.atMs, error === undefined ? 'ok' : 'error');
   if (session.state !== 'running') {
     if (event.result !== undefined) state.effects.push({ type: 'discard', object: event.result });
-    invocation.place = 'ended';
+    markEnded(invocation);
     releaseWhenIdle(state, session);
     return;
   }
@@ -98,7 +99,7 @@ export function attemptLost(
   if (session.state !== 'running' && why === 'timeout') return;
   leaveAttempt(invocation, state.now.monotonicMs, why);
   if (session.state !== 'running') {
-    invocation.place = 'ended';
+    markEnded(invocation);
     releaseWhenIdle(state, session);
     return;
   }
@@ -196,9 +197,10 @@ function retryAt(state: MachineState, invocation: Invocation, atMs: number, erro
 /** Its successors were queued before: ending and queuing are one event (interface.md, Triggers). */
 function endInvocation(state: MachineState, invocation: Invocation, outcome: 'ok' | 'failed'): void {
   const { session } = invocation;
-  invocation.place = 'ended';
+  markEnded(invocation);
   session.live--;
   for (const machine of session.triggers.values()) machine.onProducerEnded(invocation.row.name, outcome);
+  if (session.invocationCount > INVOCATIONS_KEPT_MAX) forgetEnded(invocation);
   settle(state, session);
 }
 

@@ -22,6 +22,8 @@ export {
   findInvocation,
   type Invocation,
   invocationsOf,
+  isKnown,
+  liveInvocationsOf,
   type Place,
   type Session,
 } from './session.ts';

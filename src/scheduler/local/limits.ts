@@ -13,6 +13,13 @@ export const ENDED_SESSIONS_MAX = 500;
 export const ENDED_INVOCATIONS_MAX = 20_000;
 /** Invocations that one trace answer lists. */
 export const TRACE_INVOCATIONS_MAX = 10_000;
+/**
+ * Invocations of one session that are kept whole after their end: what a trace can show. Of later ones whose objects nobody
+ * can ask for only the id is kept.
+ */
+export const INVOCATIONS_KEPT_MAX = TRACE_INVOCATIONS_MAX;
+/** Objects without content are taken out of a session's list when they are so many, and more than the others. */
+export const HOLLOW_OBJECTS_MAX = 10_000;
 /** Objects of one session. Beyond it a sender fails; nothing that was sent is lost. */
 export const SESSION_OBJECTS_MAX = 5_000_000;
 /** How often it is checked that every session can go on; one that could not twice in a row is parked. */

@@ -10,7 +10,7 @@ import type { ErrorData } from '../../base/index.ts';
 import type { BucketRow, TriggerRow } from '../../bucket/index.ts';
 import type { SessionEvent } from './events.ts';
 import { beginAttempt, leaveAttempt, type MachineState } from './machine-state.ts';
-import { type Invocation, invocationsOf, type Session } from './session.ts';
+import { type Invocation, liveInvocationsOf, markEnded, type Session } from './session.ts';
 
 /** The trigger has fired: ends the sources' invocations that have not sent into its bucket. */
 export function cancelLosers(state: MachineState, session: Session, bucket: BucketRow, { spec }: TriggerRow): void {
@@ -20,8 +20,8 @@ export function cancelLosers(state: MachineState, session: Session, bucket: Buck
     message: `bucket ${bucket.name} has the first ${spec.k} of ${spec.n}: this invocation is not needed any more`,
   };
   for (const name of spec.sources ?? []) session.losers.set(name, error);
-  for (const one of invocationsOf(session)) {
-    if (one.place === 'ended' || spec.sources?.includes(one.row.name) !== true) continue;
+  for (const one of liveInvocationsOf(session)) {
+    if (spec.sources?.includes(one.row.name) !== true) continue;
     if (one.out.some((object) => object.bucket === bucket.index)) continue;
     cancelInvocation(state, one, error);
   }
@@ -64,8 +64,7 @@ function cancelInvocation(state: MachineState, invocation: Invocation, error: Er
 /** Whoever begins it all the same is told to stop. */
 function endCancelled(invocation: Invocation): void {
   const { session } = invocation;
-  invocation.place = 'ended';
-  invocation.slot = -1;
+  markEnded(invocation);
   session.live--;
   for (const machine of session.triggers.values()) machine.onProducerEnded(invocation.row.name, 'ok');
 }

@@ -4,7 +4,7 @@
 import type { Hash64 } from '../../base/index.ts';
 import type { AppTables, FunctionRow, StoredObject } from '../../bucket/index.ts';
 import { sizeOf } from '../../bucket/index.ts';
-import { newInvocation, newSession, type Session } from './session.ts';
+import { markEnded, newInvocation, newSession, type Session } from './session.ts';
 
 export interface Alone {
   readonly no: number;
@@ -57,7 +57,7 @@ export function sessionAlone(alone: Alone): Session {
     wantsResult: true,
     queuedAtMs: startedAtMs,
   });
-  entry.place = 'ended';
+  markEnded(entry);
   entry.attempts = 1;
   entry.startedAtMs = startedAtMs;
   entry.history.push({

@@ -8,7 +8,7 @@ import type { BucketRow, TriggerRow } from '../../bucket/index.ts';
 import { CustomMachine } from '../../trigger/index.ts';
 import { FAILURES_MAX } from './limits.ts';
 import type { MachineState } from './machine-state.ts';
-import { type Invocation, invocationsOf, type Session } from './session.ts';
+import { type Invocation, liveInvocationsOf, markEnded, type Session } from './session.ts';
 import { fireAll } from './session-triggers.ts';
 
 /** Ends the session if nothing of it can happen any more (SM4). */
@@ -36,14 +36,14 @@ export function settle(state: MachineState, session: Session): void {
 export function cancelSession(state: MachineState, sessionId: string, error: ErrorData): void {
   const session = state.byId.get(sessionId);
   if (session === undefined || session.state !== 'running') return;
-  for (const one of invocationsOf(session)) {
+  for (const one of liveInvocationsOf(session)) {
     if (one.place === 'running') {
       state.effects.push({ type: 'abort', invocation: one, fence: one.fence, slot: one.slot, error });
-    } else if (one.place !== 'ended') {
+    } else {
       const held = one.place === 'held';
       if (one.place !== 'backoff') state.effects.push({ type: 'withdraw', invocation: one, slot: one.slot });
       // What an instance holds may be begun any moment: it stays known until it is told otherwise.
-      if (!held) one.place = 'ended';
+      if (!held) markEnded(one);
     }
   }
   state.effects.push({ type: 'stop-session', session, error });
@@ -54,10 +54,9 @@ export function cancelSession(state: MachineState, sessionId: string, error: Err
 /** Nothing of it can happen any more (WD1): what it believed to run or to wait is not there. */
 export function parkSession(state: MachineState, session: Session, reason: string): void {
   if (session.state !== 'running') return;
-  for (const one of invocationsOf(session)) {
+  for (const one of liveInvocationsOf(session)) {
     if (one.place === 'running') session.running--;
-    one.place = 'ended';
-    one.slot = -1;
+    markEnded(one);
   }
   endSession(state, session, 'parked', { code: 'E_PARKED', message: `The session cannot go on: ${reason}.` });
 }

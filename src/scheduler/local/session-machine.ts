@@ -21,7 +21,7 @@ import { attemptEnded, attemptLost, attemptStarted, failForGood, retryDue, ruleT
 import type { SessionEffect, SessionEvent, Which } from './events.ts';
 import { IDLE_TIMEOUT_MS_DEFAULT } from './limits.ts';
 import { enqueue, findSpeaker, type MachineState, makeInvocation } from './machine-state.ts';
-import { invocationsOf, newSession, type Session } from './session.ts';
+import { invocationsOf, liveInvocationsOf, newSession, type Session } from './session.ts';
 import { cancelSession, parkSession, settle, touch } from './session-end.ts';
 import { evaluated } from './session-evaluations.ts';
 import { acknowledged, objectNamed, objectSent, recordObject, takeObject } from './session-objects.ts';
@@ -190,7 +190,9 @@ export class SessionMachine {
     for (const session of this.#state.byId.values()) {
       let live = 0;
       let running = 0;
+      const listed = new Set(liveInvocationsOf(session));
       for (const one of invocationsOf(session)) {
+        assert(listed.has(one) === (one.place !== 'ended'), 'those that have not ended are listed');
         if (one.place !== 'ended') live++;
         if (one.place === 'running') running++;
         assert((one.place === 'running' || one.place === 'held') === one.slot >= 0, 'who holds an invocation is known');

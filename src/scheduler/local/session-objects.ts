@@ -6,12 +6,20 @@
 // Names are claimed before triggers see the object; a name has one producer (SM5).
 
 import { type ErrorData, PlatformError, toErrorData } from '../../base/index.ts';
-import { type BucketRow, isStored, nameOf, objectFiringId, type StoredObject, sizeOf } from '../../bucket/index.ts';
+import {
+  type BucketRow,
+  CALL_BUCKET_INDEX,
+  isStored,
+  nameOf,
+  objectFiringId,
+  type StoredObject,
+  sizeOf,
+} from '../../bucket/index.ts';
 import { isStateless, matchesName, scopeOf } from '../../trigger/index.ts';
 import type { SessionEvent } from './events.ts';
-import { SESSION_OBJECTS_MAX } from './limits.ts';
+import { HOLLOW_OBJECTS_MAX, SESSION_OBJECTS_MAX } from './limits.ts';
 import { expectAck, findSpeaker, type MachineState } from './machine-state.ts';
-import { findInvocation, type Invocation, type Session } from './session.ts';
+import { findInvocation, forget, type Invocation, type Session } from './session.ts';
 import { noteFailure, releaseWhenIdle, settle } from './session-end.ts';
 import { fire, madeByInstance, refuseClosed, showTo } from './session-triggers.ts';
 
@@ -53,7 +61,7 @@ export function objectSent(state: MachineState, event: SessionEvent & { type: 'o
   }
   try {
     refuseClosed(session, bucket);
-    if (session.objects.length >= SESSION_OBJECTS_MAX) {
+    if (session.objects.length + session.droppedObjects >= SESSION_OBJECTS_MAX) {
       throw new PlatformError('E_QUOTA_EXCEEDED', `a session has at most ${SESSION_OBJECTS_MAX} objects`);
     }
   } catch (refusal) {
@@ -107,6 +115,23 @@ export function takeObject(
   if (elsewhere) {
     state.effects.push({ type: 'copy-object', session, seq: expectAck(session, sender), object });
   }
+}
+
+/** It has ended: what nobody can ask for any more is taken out of the session. */
+export function forgetEnded(invocation: Invocation): void {
+  const objects = forget(invocation);
+  if (objects === undefined) return;
+  const { session } = invocation;
+  for (const object of objects) {
+    session.inlineBytes -= sizeOf(object);
+    (object as { content: unknown }).content = '';
+    session.hollowObjects++;
+  }
+  if (session.hollowObjects < HOLLOW_OBJECTS_MAX || session.hollowObjects * 2 < session.objects.length) return;
+  const before = session.objects.length;
+  session.objects = session.objects.filter(({ bucket, content }) => bucket !== CALL_BUCKET_INDEX || content !== '');
+  session.droppedObjects += before - session.objects.length;
+  session.hollowObjects = 0;
 }
 
 /** An object of the session: by its chosen name, or by `<invocation>.<step>`. */

@@ -27,7 +27,7 @@ import {
 import type { MadeFiring } from './events.ts';
 import { cancelIfLost, cancelLosers } from './losers.ts';
 import { enqueue, expectAck, type MachineState, makeInvocation } from './machine-state.ts';
-import { findInvocation, type Invocation, type Session } from './session.ts';
+import { type Invocation, isKnown, type Session } from './session.ts';
 
 /** An object of its bucket has come. What the trigger refuses, its sender fails with. */
 export function showTo(
@@ -64,7 +64,7 @@ export function madeByInstance(
   by: { readonly slot: number; readonly atMs: number },
 ): void {
   const { session } = sender;
-  if (findInvocation(session, firing.id) !== undefined) return;
+  if (isKnown(session, firing.id)) return;
   session.firings++;
   const trigger = bucket.index === CALL_BUCKET_INDEX ? '$call' : (bucket.triggers[firing.trigger]?.name ?? '');
   const invocation = makeInvocation(state, session, {
@@ -178,7 +178,7 @@ export function fire(
   inputs: readonly StoredObject[],
 ): void {
   // (SM3)
-  if (findInvocation(session, id) !== undefined) return;
+  if (isKnown(session, id)) return;
   session.firings++;
   const invocation = makeInvocation(state, session, {
     id,

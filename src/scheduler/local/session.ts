@@ -1,7 +1,14 @@
 // Records of a running session. Owned and changed by SessionMachine alone; others read.
 
-import type { ErrorData, Hash64 } from '../../base/index.ts';
-import type { AppTables, FunctionRow, RerunRow, StoredObject } from '../../bucket/index.ts';
+import { type ErrorData, type Hash64, IdSet } from '../../base/index.ts';
+import {
+  type AppTables,
+  CALL_BUCKET_INDEX,
+  type FunctionRow,
+  isStored,
+  type RerunRow,
+  type StoredObject,
+} from '../../bucket/index.ts';
 import type { AttemptOutcome, StartKind } from '../../protocol/index.ts';
 import type { TriggerMachine } from '../../trigger/index.ts';
 
@@ -56,6 +63,9 @@ export interface Invocation {
   history: AttemptRecord[];
   /** Another invocation of the session whose `lo` is equal. */
   next: Invocation | undefined;
+  /** Neighbours among those that have not ended. */
+  earlier: Invocation | undefined;
+  later: Invocation | undefined;
 }
 
 /** Something of a session that failed for good. */
@@ -75,11 +85,22 @@ export interface Session {
   readonly deadlineMs: number;
   readonly tables: AppTables;
   readonly startedAtMs: number;
+  /** By the lower half of their ids; forgotten ones apart. */
   readonly invocations: Map<number, Invocation>;
+  /** All that there were. */
   invocationCount: number;
+  /** Ids of invocations that ended and of which nothing else is kept. */
+  forgotten: IdSet | undefined;
+  /** Those that have not ended, oldest first: a list through `Invocation.later`. */
+  oldest: Invocation | undefined;
+  newest: Invocation | undefined;
   readonly entries: Invocation[];
   /** Every object of the session, as it came. */
-  readonly objects: StoredObject[];
+  objects: StoredObject[];
+  /** Of the objects, those of forgotten invocations: they have no content, and are taken out when they are many. */
+  hollowObjects: number;
+  /** Objects that are not in `objects` any more. */
+  droppedObjects: number;
   /** Objects with a chosen name: bucket index → name → who made it. */
   readonly named: Map<number, Map<string, StoredObject>>;
   /** Triggers with state: key is bucket × 65536 + trigger. */
@@ -132,8 +153,13 @@ export function newSession(
     startedAtMs: begun.startedAtMs,
     invocations: new Map(),
     invocationCount: 0,
+    forgotten: undefined,
+    oldest: undefined,
+    newest: undefined,
     entries: [],
     objects: [],
+    hollowObjects: 0,
+    droppedObjects: 0,
     named: new Map(),
     triggers: new Map(),
     heldObjects: new Map(),
@@ -188,7 +214,12 @@ export function newInvocation(
     sendError: undefined,
     history: [],
     next: undefined,
+    earlier: session.newest,
+    later: undefined,
   };
+  if (session.newest === undefined) session.oldest = invocation;
+  else session.newest.later = invocation;
+  session.newest = invocation;
   addInvocation(session, invocation);
   return invocation;
 }
@@ -205,6 +236,59 @@ function addInvocation(session: Session, invocation: Invocation): void {
   session.invocationCount++;
 }
 
+/** Whether there is or was one with this id. */
+export function isKnown(session: Session, id: Hash64): boolean {
+  return findInvocation(session, id) !== undefined || session.forgotten?.has(id) === true;
+}
+
+/** Nothing of it comes any more: it leaves those that have not ended. Idempotent. */
+export function markEnded(invocation: Invocation): void {
+  const { session, earlier, later } = invocation;
+  invocation.place = 'ended';
+  invocation.slot = -1;
+  if (earlier === undefined && session.oldest !== invocation) return;
+  if (earlier === undefined) session.oldest = later;
+  else earlier.later = later;
+  if (later === undefined) session.newest = earlier;
+  else later.earlier = earlier;
+  invocation.earlier = undefined;
+  invocation.later = undefined;
+}
+
+/** Those that have not ended, oldest first, as they are now. */
+export function liveInvocationsOf(session: Session): Invocation[] {
+  const live: Invocation[] = [];
+  for (let one = session.oldest; one !== undefined; one = one.later) live.push(one);
+  return live;
+}
+
+/**
+ * Keeps of an invocation that has ended only that there was one with its id. So a session that goes on calling for hours
+ * costs what it does, not what it has done.
+ * @returns the objects that nobody can ask for any more; undefined: it is worth keeping.
+ */
+export function forget(invocation: Invocation): readonly StoredObject[] | undefined {
+  const { session, id, out, inputs } = invocation;
+  if (invocation.firing === undefined || invocation.attempts !== 1 || invocation.failures > 0) return undefined;
+  // Objects of buckets can be asked for by their sender's id and step.
+  for (const object of out) if (object.bucket !== CALL_BUCKET_INDEX) return undefined;
+  // What is in the object store is few and large, and has its own account.
+  if (inputs.some(({ content }) => isStored(content))) return undefined;
+  session.forgotten ??= new IdSet();
+  session.forgotten.add(id);
+  let before: Invocation | undefined;
+  let one = session.invocations.get(id.lo);
+  while (one !== undefined && one !== invocation) {
+    before = one;
+    one = one.next;
+  }
+  if (before !== undefined) before.next = invocation.next;
+  else if (invocation.next !== undefined) session.invocations.set(id.lo, invocation.next);
+  else session.invocations.delete(id.lo);
+  return inputs.filter((input) => input.bucket === CALL_BUCKET_INDEX);
+}
+
+/** Those of which more than the id is kept. */
 export function* invocationsOf(session: Session): Generator<Invocation> {
   for (const first of session.invocations.values()) {
     for (let one: Invocation | undefined = first; one !== undefined; one = one.next) yield one;

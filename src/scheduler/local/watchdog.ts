@@ -10,7 +10,7 @@
 
 import { CustomMachine } from '../../trigger/index.ts';
 import type { Due } from './machine-state.ts';
-import { type Invocation, invocationsOf, type Session } from './session.ts';
+import { type Invocation, liveInvocationsOf, type Session } from './session.ts';
 
 /** What others know of an invocation that the session machine only believes in. */
 export interface WatchdogView {
@@ -28,7 +28,7 @@ export interface StuckSession {
   readonly reason: string;
 }
 
-/** (WD1) @param dues everything that is timed. Cost: all invocations and timers. */
+/** (WD1) @param dues everything that is timed. Cost: all live invocations and timers. */
 export function stuckSessions(sessions: Iterable<Session>, dues: Iterable<Due>, view: WatchdogView): StuckSession[] {
   const timed = new Set<unknown>();
   for (const due of dues) {
@@ -46,7 +46,7 @@ export function stuckSessions(sessions: Iterable<Session>, dues: Iterable<Due>, 
 function goesOn(session: Session, timed: ReadonlySet<unknown>, view: WatchdogView): boolean {
   if (session.acks.size > 0) return true;
   for (const machine of session.triggers.values()) if (machine instanceof CustomMachine && machine.isBusy) return true;
-  for (const invocation of invocationsOf(session)) {
+  for (const invocation of liveInvocationsOf(session)) {
     const { place } = invocation;
     if (place === 'queued' && view.isWaiting(invocation)) return true;
     if (place === 'held' && view.isHeld(invocation)) return true;
@@ -65,8 +65,7 @@ function isTimed(session: Session): boolean {
 
 function reasonOf(session: Session): string {
   const places = new Map<string, number>();
-  for (const { place, row } of invocationsOf(session)) {
-    if (place === 'ended') continue;
+  for (const { place, row } of liveInvocationsOf(session)) {
     const what = `${row.name} is ${place}`;
     places.set(what, (places.get(what) ?? 0) + 1);
   }
