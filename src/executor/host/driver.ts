@@ -81,6 +81,7 @@ export class Driver {
   #triggers: TriggersByBucket = {};
   #logs: HostLog[] = [];
   #draining = false;
+  #drainedAtMs = 0;
   /** Number of the session whose end is being read and was told to the server by its instance. */
   #told: number | undefined;
   #epochOffsetMs = 0;
@@ -141,7 +142,7 @@ export class Driver {
       onRecord: (running, record) => this.#heard(running, record),
       hasMore: () => this.spiller.hasNews,
       onRung: () => {
-        this.drain();
+        this.drain(true);
         this.sleep();
         this.deadlines.arm();
       },
@@ -171,7 +172,7 @@ export class Driver {
       questions: this.questions,
       nextOtherMs: () => Math.min(this.spiller.nextTimerMs, this.ended.tellAtMs),
       onTimePassed: () => {
-        this.drain();
+        this.drain(true);
         if (this.now() >= this.spiller.nextTimerMs) this.spiller.look();
         if (this.now() >= this.ended.tellAtMs) this.#tellTraces(false);
         this.apply({ type: 'time-passed' });
@@ -227,8 +228,9 @@ export class Driver {
   }
 
   cancel(session: string, error: ErrorData): void {
-    // An instance may have told of it only now, or not yet (#laneSession).
-    this.drain();
+    // An instance may have told of it only now, or not yet (#laneSession). One that is known is stopped at once: reading
+    // first what a session without end has told would let it go on for as long.
+    if (this.sessions.session(session) === undefined) this.drain(true);
     if (this.sessions.session(session) === undefined && this.ended.get(session) === undefined) {
       this.#cancelledEarly.set(session, error);
       for (const [oldest] of this.#cancelledEarly) {
@@ -270,19 +272,25 @@ export class Driver {
       if (this.now() >= sliceEndsMs) {
         // (HO4)
         this.ports.afterTurn(() => {
-          this.drain();
+          this.drain(true);
           this.sleep();
           this.deadlines.arm();
         });
         return;
       }
-      this.drain();
+      this.drain(true);
     }
   }
 
-  /** Reads everything that was told by now. */
-  drain(): void {
-    this.rings.readAll();
+  /** Reads everything that was told by now, unless that was done a moment ago. */
+  drainUnlessJustDone(): void {
+    if (this.now() - this.#drainedAtMs >= HOST_SLICE_MS && this.rings.anythingTold()) this.drain(true);
+  }
+
+  /** Reads everything that was told by now. @param slice no longer than HOST_SLICE_MS (HO4). */
+  drain(slice = false): void {
+    this.rings.readAll(slice);
+    this.#drainedAtMs = this.now();
     for (const pool of this.instances.pools.values()) {
       const offers = pool.tickets.readyCount;
       this.schedule(this.scheduler.handle({ type: 'demand', pool: pool.name, offers }, this.now()));
@@ -622,9 +630,8 @@ export class Driver {
   #markUses(used: (object: StoredObject) => void, queued: (object: StoredObject) => void): void {
     for (const session of this.sessions.sessions()) {
       if (session.storedObjects === 0) continue;
-      for (const invocation of invocationsOf(session)) {
+      for (const invocation of liveInvocationsOf(session)) {
         const { place, inputs } = invocation;
-        if (place === 'ended') continue;
         const mayRun =
           place === 'running' ||
           place === 'held' ||

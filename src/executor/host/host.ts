@@ -65,7 +65,7 @@ export class Host {
     switch (message.type) {
       case 'session-start':
         // What instances have claimed makes room for what comes now.
-        if (this.#driver.rings.anythingTold()) this.#driver.drain();
+        this.#driver.drainUnlessJustDone();
         this.#startSession(message, blobs);
         break;
       case 'session-cancel':
@@ -163,7 +163,7 @@ export class Host {
         this.#objectRequests.answered(message, blobs);
         break;
       case 'flush':
-        this.#driver.drain();
+        this.#driver.drain(true);
         break;
       case 'drain':
         this.#driver.exitWhenDrained();

@@ -15,6 +15,7 @@ import {
   writeStarted,
 } from '../shared/index.ts';
 import type { Instances, RunningInstance } from './instances.ts';
+import { HOST_SLICE_MS } from './limits.ts';
 import { Rings } from './rings.ts';
 
 const SESSION = 1;
@@ -99,12 +100,43 @@ test('news waits for who made it, and lost news for nobody', () => {
       }
       while (left > 0) {
         for (let burst = random.int(20); burst >= 0; burst--) step();
-        rings.readAll();
+        rings.readAll(random.int(2) === 0);
       }
-      for (let i = 0; i < 1_000 && rings.anythingTold(); i++) rings.readAll();
+      for (let i = 0; i < 1_000 && rings.anythingTold(); i++) rings.readAll(true);
       assert.equal(rings.anythingTold(), false, 'all was read');
       assert.equal(new Set(read).size, read.length);
     }),
     { numRuns: 400 },
   );
+});
+
+test('a slice ends while instances go on telling, and every ring has its turn', () => {
+  const RINGS = 3;
+  const memories = Array.from({ length: RINGS }, () => createEventRing());
+  const writers = memories.map((memory) => new EventRingWriter(memory, () => assert.fail('the ring is large enough')));
+  const all = memories.map((memory, slot) => ({
+    slot,
+    ready: true,
+    reader: new EventRingReader(memory),
+    readTo: 0,
+    recordsRead: 0,
+  }));
+  const tell = (slot: number) =>
+    writeStarted(writers[slot] as EventRingWriter, { sessionNo: SESSION, id: id(1), fence: 1 }, 0, 0);
+  for (let slot = 0; slot < RINGS; slot++) for (let i = 0; i < 2_000; i++) tell(slot);
+  let nowMs = 0;
+  const read = [0, 0, 0];
+  const rings = new Rings({ all: () => all.values(), bells: { isSleeping: () => true } } as unknown as Instances, {
+    hasMore: () => false,
+    isUnheardOf: () => false,
+    now: () => nowMs,
+    onRung: () => {},
+    onRecord: ({ slot }: RunningInstance) => {
+      nowMs += HOST_SLICE_MS / 50;
+      read[slot] = (read[slot] as number) + 1;
+      tell(slot); // without end
+    },
+  });
+  for (let slice = 0; slice < 6; slice++) rings.readAll(true);
+  for (const count of read) assert.ok(count >= 100 && count <= 300, `${read} records were read of the rings`);
 });
