@@ -282,7 +282,7 @@ export class Driver {
     }
   }
 
-  /** Reads everything that was told by now, unless that was done a moment ago. */
+  /** Reads a slice of what was told by now, unless that was done a moment ago. */
   drainUnlessJustDone(): void {
     if (this.now() - this.#drainedAtMs >= HOST_SLICE_MS && this.rings.anythingTold()) this.drain(true);
   }

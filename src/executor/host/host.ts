@@ -64,8 +64,9 @@ export class Host {
   receive(message: ServerToHost, blobs: readonly Uint8Array[]): void {
     switch (message.type) {
       case 'session-start':
-        // What instances have claimed makes room for what comes now.
-        this.#driver.drainUnlessJustDone();
+        // An instance that was given it may have told so; of others, what was claimed makes room for what comes now.
+        if (message.givenAtMs !== undefined) this.#driver.drain();
+        else this.#driver.drainUnlessJustDone();
         this.#startSession(message, blobs);
         break;
       case 'session-cancel':
