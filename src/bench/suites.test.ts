@@ -7,6 +7,7 @@ import { isReached, type Report, SUITES, TARGETS } from './index.ts';
 
 const NAMED: Readonly<Record<string, readonly string[]>> = {
   overload: ['accepted-finished', 'refusal-p99-ms', 'throughput-vs-peak'],
+  faults: ['function-rule-p99-vs-median', 'workflow-rule-p99-vs-median', 'no-rule-p99-vs-median'],
   idle: ['idle-cpu-percent'],
   soak: ['rss-growth'],
 };
@@ -47,4 +48,12 @@ test('soak: every session answered rightly, each process was looked at', linux, 
   const report = await quick('soak');
   assert.equal(figureOf(report, 'sessions'), 20_000);
   assert.ok(figureOf(report, 'rss-growth-server') > 0 && figureOf(report, 'rss-growth-host') > 0);
+});
+
+test('faults: every session ends exactly once, and with a rule per function is answered', async () => {
+  const report = await quick('faults');
+  assert.equal(figureOf(report, 'function-rule-answered'), 1);
+  for (const rule of ['function-rule', 'workflow-rule', 'no-rule']) {
+    assert.equal(figureOf(report, `${rule}-ended-once`), 1, rule);
+  }
 });

@@ -44,7 +44,7 @@ export const BENCH: CommandSpec = {
   examples: [
     ['antrail bench interaction --quick', 'a first look'],
     ['antrail bench interaction --json figures.json', 'figures for a program'],
-    ['antrail bench overload', 'three times what the server can do; also: idle, soak'],
+    ['antrail bench overload', 'three times what the server can do; also: faults, idle, soak'],
   ],
   run: async ({ terminal, options, paint }, [name]) => {
     const { SUITES, TARGETS, isReached, targetText } = await loadPart<BenchPart>('bench', 'benchmarks');
