@@ -22,6 +22,8 @@ export interface BodyRoom {
   readonly bodyStallMs: number;
   /** Bytes of all bodies that are being received. */
   bytesUnderWay: number;
+  /** Objects that are being read in parts. */
+  objectReaders: number;
 }
 
 const EMPTY = Buffer.alloc(0);

@@ -11,8 +11,9 @@ import type {
   DeadLetterHead,
   InstanceInfo,
   LogEntry,
-  ObjectRange,
+  ObjectSource,
   OutputEvent,
+  PersistedInfo,
   PutObjectRequest,
   SessionRecord,
   SessionState,
@@ -23,7 +24,7 @@ import type {
   TriggerSpec,
 } from '../protocol/index.ts';
 
-export type { ObjectRange, OutputEvent, PutObjectRequest, StartedSession, StartRequest, SyncOutcome };
+export type { ObjectSource, OutputEvent, PutObjectRequest, StartedSession, StartRequest, SyncOutcome };
 
 export interface ControlPlane {
   /** @returns `created` false when the same content is there already. Refuses E_APP_INVALID with `problems`. */
@@ -49,16 +50,24 @@ export interface ControlPlane {
   closeGroup(session: string, bucket: string): Promise<void>;
   join(session: string, bucket: string, join: { names?: readonly string[]; count?: number }): Promise<void>;
   /**
-   * `session` undefined: the persisted object of that name.
-   * @param range bytes `start` to `end`, `end` included as in HTTP and cut at the object's; beyond it: no bytes, no error.
+   * `session` undefined: the persisted object of that name. Whoever opens it closes it.
+   * @param first what will be read first, `end` excluded: fetched along. Nothing more can be read when it is empty.
    */
-  getObject(
+  openObject(
     app: string,
     bucket: string,
     name: string,
-    session?: string,
-    range?: { start: number; end?: number },
-  ): Promise<ObjectRange>;
+    session: string | undefined,
+    first: { start: number; end: number },
+  ): Promise<ObjectSource>;
+  /** Of persisted objects. Resolves when it is gone for good. */
+  deleteObject(app: string, bucket: string, name: string): Promise<void>;
+  /** Persisted objects by name, at most LIST_LIMIT_MAX. */
+  listObjects(
+    app: string,
+    bucket: string,
+    query: { prefix?: string; limit: number; cursor?: string },
+  ): Promise<{ objects: readonly PersistedInfo[]; cursor?: string }>;
 
   getSession(session: string): Promise<SessionRecord>;
   /** The outcome if there is one within `waitMs`, else undefined. */

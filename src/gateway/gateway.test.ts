@@ -205,7 +205,8 @@ describe('with the default script', () => {
     assert.equal(whole.headers['accept-ranges'], 'bytes');
     assert.equal(whole.headers['antrail-session'], SESSION);
     assert.match(String(whole.headers['content-security-policy']), /sandbox/);
-    assert.deepEqual(lastCall()?.args, ['shop', 'b', 'o', SESSION, undefined]);
+    assert.deepEqual(lastCall()?.args.slice(0, 4), ['shop', 'b', 'o', SESSION]);
+    assert.equal(whole.headers.etag, '"v1"');
     for (const [range, status, bytes, contentRange] of [
       ['bytes=2-4', 206, '234', 'bytes 2-4/10'],
       ['bytes=0-0', 206, '0', 'bytes 0-0/10'],
@@ -232,6 +233,26 @@ describe('with the default script', () => {
     assert.equal(head.status, 200);
     assert.equal(head.headers['content-length'], '10');
     assert.equal(head.body.length, 0);
+  });
+
+  test('what a client has of an object is not sent again, and the rest only if it is of the same', async () => {
+    for (const known of ['"v1"', 'W/"v1"', '"x", "v1"', '*']) {
+      const answer = await call('GET', OBJECT, { headers: { 'if-none-match': known } });
+      assert.equal(answer.status, 304, known);
+      assert.equal(answer.body.length, 0);
+      assert.equal(answer.headers.etag, '"v1"');
+    }
+    assert.equal((await call('HEAD', OBJECT, { headers: { 'if-none-match': '"v1"' } })).status, 304);
+    assert.equal((await call('GET', OBJECT, { headers: { 'if-none-match': '"v2"' } })).status, 200);
+    const same = await call('GET', OBJECT, { headers: { range: 'bytes=7-', 'if-range': '"v1"' } });
+    assert.equal(same.body.toString(), '789');
+    for (const other of ['"v2"', 'W/"v1"', 'Mon, 30 Nov 2026 12:00:00 GMT']) {
+      for (const range of ['bytes=7-', 'bytes=-3', 'bytes=50-']) {
+        const whole = await call('GET', OBJECT, { headers: { range, 'if-range': other } });
+        assert.equal(whole.status, 200, other);
+        assert.equal(whole.body.toString(), '0123456789');
+      }
+    }
   });
 
   test('sessions: record, result, trace, list, cancel, retry, fork', async () => {

@@ -69,7 +69,7 @@ export async function createGateway(controlPlane: ControlPlane, options: Gateway
     guard: new HostGuard(options.host, options.allowedHosts ?? []),
     log: options.log ?? (() => {}),
     timing,
-    room: { watch, bodyStallMs: timing.bodyStallMs, bytesUnderWay: 0 },
+    room: { watch, bodyStallMs: timing.bodyStallMs, bytesUnderWay: 0, objectReaders: 0 },
     streams: new Set(),
     pause: () => new Promise((resolve) => after(time, 0, resolve)),
     closing: false,

@@ -1,6 +1,6 @@
 export type {
   ControlPlane,
-  ObjectRange,
+  ObjectSource,
   OutputEvent,
   PutObjectRequest,
   StartedSession,

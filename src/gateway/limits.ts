@@ -17,6 +17,8 @@ export const TAG_CHARS_MAX = 128;
 export const JOIN_NAMES_MAX = 1_000_000;
 /** Open output and log streams; each holds a socket and an iterator of the control plane. */
 export const STREAMS_MAX = 1_000;
+/** Objects larger than one part that are being read; each holds a socket and a part. */
+export const OBJECT_READERS_MAX = 1_000;
 /** Bodies above are checked by our own scanner, in slices: twice as fast as JSON.parse, which builds a tree nobody reads. */
 export const JSON_PARSE_BYTES_MAX = 64 * KIB;
 /** How much of a large JSON body is checked before others get a turn: about 2 ms. */

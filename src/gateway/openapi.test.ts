@@ -27,7 +27,8 @@ test('every row of interface.md that is the gateway’s is there', () => {
     PUT DELETE /v1/apps/{app}/buckets/{bucket}/triggers/{trigger}
     POST /v1/apps/{app}/functions/{function}
     POST /v1/apps/{app}/sessions
-    POST GET /v1/apps/{app}/buckets/{bucket}/objects/{name}
+    POST GET DELETE /v1/apps/{app}/buckets/{bucket}/objects/{name}
+    GET /v1/apps/{app}/buckets/{bucket}/objects
     POST /v1/sessions/{id}/buckets/{bucket}/close
     POST /v1/sessions/{id}/buckets/{bucket}/join
     GET DELETE /v1/sessions/{id}

@@ -8,6 +8,7 @@ import {
   type LogEntry,
   type Payload,
   type SessionRecord,
+  sourceOf,
 } from '../protocol/index.ts';
 import type { ControlPlane, OutputEvent, StartedSession } from './control-plane.ts';
 
@@ -84,11 +85,9 @@ const DEFAULTS: ControlPlane = {
   closeGroup: async () => {},
   join: async () => {},
   /** Every object is the ten digits. */
-  getObject: async (_app, _bucket, _name, _session, range) => {
-    const bytes = Buffer.from('0123456789');
-    const { start = 0, end = bytes.length - 1 } = range ?? {};
-    return { payload: { contentType: 'text/plain', bytes: bytes.subarray(start, end + 1) }, size: bytes.length };
-  },
+  openObject: async () => sourceOf({ contentType: 'text/plain', bytes: Buffer.from('0123456789') }, 'v1'),
+  deleteObject: async () => {},
+  listObjects: async () => ({ objects: [] }),
   getSession: async (session) => {
     if (session === SESSION) return RECORD;
     throw new PlatformError('E_SESSION_UNKNOWN', `There is no session ${session}.`);

@@ -104,6 +104,7 @@ export async function startCore(
       report: (what, error) => log({ level: 'error', message: what, fields: { error: toErrorData(error) } }),
     },
     bootEpoch,
+    { bytesMax: settings.persistedBytesMax, retentionMs: settings.persistedRetentionMs },
   );
 
   let listener: ChannelListener | undefined;

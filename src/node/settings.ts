@@ -37,6 +37,10 @@ export interface Settings {
   readonly objectOverBytesMax: number;
   /** Objects of one app host on disk. */
   readonly spillBytesMax: number;
+  /** Persisted objects of one app. */
+  readonly persistedBytesMax: number;
+  /** How long a persisted object is kept; 0: until it is deleted. */
+  readonly persistedRetentionMs: number;
   /** Instances of one app host. */
   readonly instancesMax: number;
   /** Invocations of one app that wait, of sessions that have not begun. */
@@ -86,6 +90,11 @@ const RULES: Readonly<Record<keyof Settings, Rule>> = {
   objectBytesMax: COUNT,
   objectOverBytesMax: COUNT,
   spillBytesMax: COUNT,
+  persistedBytesMax: COUNT,
+  persistedRetentionMs: {
+    is: (value) => Number.isSafeInteger(value) && Number(value) >= 0,
+    wants: 'a whole number of milliseconds, 0 for ever',
+  },
   instancesMax: COUNT,
   queueMax: COUNT,
   weights: {
@@ -109,6 +118,8 @@ export function resolveSettings(options: ServerOptions): Settings {
     objectBytesMax: Math.min(8 * GIB, Math.max(256 * MIB, Math.floor(totalmem() / 4))),
     objectOverBytesMax: GIB,
     spillBytesMax: 64 * GIB,
+    persistedBytesMax: 64 * GIB,
+    persistedRetentionMs: 0,
     instancesMax: Math.max(8, 4 * availableParallelism()),
     queueMax: QUEUE_MAX,
     weights: {},

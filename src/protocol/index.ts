@@ -53,13 +53,14 @@ export {
   type TriggerScope,
   type TriggerSpec,
 } from './manifest.ts';
-export type {
-  ObjectRange,
-  OutputEvent,
-  PutObjectRequest,
-  StartedSession,
-  StartRequest,
-  SyncOutcome,
+export {
+  type ObjectSource,
+  type OutputEvent,
+  type PutObjectRequest,
+  type StartedSession,
+  type StartRequest,
+  type SyncOutcome,
+  sourceOf,
 } from './requests.ts';
 export type {
   AppInfo,
@@ -70,6 +71,7 @@ export type {
   InstanceInfo,
   InvocationTrace,
   LogEntry,
+  PersistedInfo,
   SessionCounts,
   SessionRecord,
   SessionState,

@@ -2,6 +2,7 @@
 // coordinator answers.
 
 import type { ErrorData } from '../base/index.ts';
+import { OBJECT_PART_BYTES } from './host-messages.ts';
 import type { Payload } from './values.ts';
 
 export interface StartRequest {
@@ -49,8 +50,26 @@ export interface OutputEvent {
   readonly payload: Payload;
 }
 
-export interface ObjectRange {
-  readonly payload: Payload;
+/** An object that is read in parts, as fast as its reader takes them. */
+export interface ObjectSource {
+  readonly contentType: string;
   /** Size of the whole object. */
   readonly size: number;
+  /** Differs between any two contents that the same address ever had. ASCII without quotes. */
+  readonly version: string;
+  /** Bytes from `start` to `end` (excluded, at most the size): all of them, or the first OBJECT_PART_BYTES. */
+  read(start: number, end: number): Promise<Uint8Array>;
+  /** It stays readable until then, whatever becomes of its session. Idempotent. */
+  close(): void;
+}
+
+/** @param bytes not written to again. */
+export function sourceOf({ contentType, bytes }: Payload, version: string): ObjectSource {
+  return {
+    contentType,
+    size: bytes.length,
+    version,
+    read: async (start, end) => bytes.subarray(start, Math.min(end, start + OBJECT_PART_BYTES)),
+    close: () => {},
+  };
 }

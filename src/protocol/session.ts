@@ -121,6 +121,16 @@ export interface InstanceInfo {
   readonly whyKept: string;
 }
 
+/** A persisted object as a list shows it. */
+export interface PersistedInfo {
+  readonly name: string;
+  readonly size: number;
+  readonly contentType: string;
+  /** That persisted it. */
+  readonly session: string;
+  readonly at: string;
+}
+
 export interface AppObjects {
   readonly app: string;
   readonly memoryBytes: number;

@@ -134,6 +134,8 @@ export class SimMachine {
           objectBytesMax: 64 * MIB,
           objectOverBytesMax: 64 * MIB,
           spillBytesMax: 64 * MIB,
+          persistedBytesMax: 64 * MIB,
+          persistedRetentionMs: 0,
           weights: {},
           verifyObjects: true,
           ...this.settings,

@@ -25,6 +25,7 @@ export default app('objects', {
     see: fn((ctx, all) => ctx.output(all.map((one) => ({ bucket: one.bucket, name: one.name, group: one.group, size: one.size, digest: digest(one.bytes) })))),
     persist: fn((ctx, [one]) => { ctx.send('kept', one!.bytes.slice(), { name: 'k', persist: true }); }),
     fetch: fn(async (ctx, [one]) => { const o = await ctx.getObject('kept', one!.json()); return o.bytes.slice(); }),
+    keep: fn((ctx, [one]) => { const { name, size } = one!.json(); ctx.send('kept', new Uint8Array(size), { name: 'list-' + name, persist: true }); }),
     name: fn((ctx, [one]) => { ctx.send('names', 'v', { name: one!.json() }); }),
     collect: fn((ctx, all) => ctx.output(all.map((one) => [one.name, one.json()]))),
     slowly: fn(async (ctx) => { ctx.send('quiet', new Uint8Array(100_000).map((_, i) => i % 251), { name: 'q' }); ctx.send('quiet', { some: 'json' }, { name: 'j' }); await sleep(2_000); }),
@@ -289,6 +290,31 @@ test('an object of a running session can be read, in ranges too; afterwards it i
   const gone = await get();
   assert.equal(gone.status, 404);
   assert.equal(gone.json.code, 'E_OBJECT_GONE');
+});
+
+test('persisted objects are listed by name, and deleted for good', async () => {
+  for (const name of ['b', 'a', 'c']) await server.call('objects/keep', { name, size: 2_000_000 });
+  const list = (query: Record<string, string | number> = {}) =>
+    server.get('/v1/apps/objects/buckets/kept/objects', { query: { prefix: 'list-', ...query } });
+  const first = (await list({ limit: 2 })).json;
+  assert.deepEqual(
+    first.objects.map((one: { name: string; size: number }) => [one.name, one.size]),
+    [
+      ['list-a', 2_000_000],
+      ['list-b', 2_000_000],
+    ],
+  );
+  const rest = (await list({ cursor: first.cursor })).json;
+  assert.deepEqual([rest.objects.map((one: { name: string }) => one.name), rest.cursor], [['list-c'], undefined]);
+  const persisted = async () => (await server.get('/v1/objects?app=objects')).json.apps[0].persistedBytes;
+  const before = await persisted();
+  const etag = (await server.ask('HEAD', at('kept', 'list-a'))).headers.get('etag') ?? '';
+  assert.equal((await server.get(at('kept', 'list-a'), { headers: { 'if-none-match': etag } })).status, 304);
+  assert.equal((await server.ask('DELETE', at('kept', 'list-a'))).status, 200);
+  assert.equal((await server.get(at('kept', 'list-a'))).json.code, 'E_OBJECT_UNKNOWN');
+  assert.equal((await server.ask('DELETE', at('kept', 'list-a'))).status, 404);
+  assert.equal(await persisted(), before - 2_000_000);
+  for (const name of ['list-b', 'list-c']) await server.ask('DELETE', at('kept', name));
 });
 
 test('persisted objects outlive their session and the server; the newest of a name counts', async () => {

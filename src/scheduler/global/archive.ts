@@ -5,7 +5,7 @@
 // AR2. An ended session's outcome is what a sync call got: its first output, else its error, else its result.
 
 import { Fifo } from '../../base/index.ts';
-import type { SessionTrace, SyncOutcome } from '../../protocol/index.ts';
+import type { ObjectSource, SessionTrace, SyncOutcome } from '../../protocol/index.ts';
 import { CONTENT_JSON, type OutputEvent } from '../../protocol/index.ts';
 import {
   ENDED_BYTES_MAX,
@@ -28,6 +28,12 @@ interface RingEntry {
 }
 
 const NULL_BYTES = new TextEncoder().encode('null');
+
+interface OutputHeader {
+  readonly bucket: string;
+  readonly name: string;
+  readonly contentType: string;
+}
 
 export class Archive {
   readonly #records: RecordStore;
@@ -126,6 +132,20 @@ export class Archive {
     if (record === undefined) return undefined;
     const session = this.#restore(record, await this.#outputs(id));
     return session.phase === 'ended' ? session : undefined;
+  }
+
+  /** An output of a durable session that ended, without reading the others. Undefined: there is none of this name. */
+  openOutput(app: string, id: string, bucket: string, name: string): ObjectSource | undefined {
+    if (!id.startsWith('d')) return undefined;
+    const record = this.#records.peek(keys.session(id));
+    if (record === undefined || sessionOf(record).session.spec.app !== app) return undefined;
+    for (const [key, { header }] of this.#records.forwards<OutputHeader>(`o/${id}/`)) {
+      if (header.bucket !== bucket || header.name !== name) continue;
+      const open = this.#records.open(key, 0);
+      if (open === undefined) return undefined;
+      return { ...open, contentType: header.contentType, version: `${id}.kept` };
+    }
+    return undefined;
   }
 
   /** Newest start first, below the cursor. Payloads may be missing. */

@@ -17,7 +17,7 @@ import { DeadLetters } from './dead-letters.ts';
 import { Firings } from './firings.ts';
 import { HostObjects, owned } from './host-objects.ts';
 import { SWEEP_INTERVAL_MS } from './limits.ts';
-import { PersistedObjects } from './persisted-objects.ts';
+import { PersistedObjects, type PersistedOptions } from './persisted-objects.ts';
 import type { CoordinatorPorts, HostLink } from './ports.ts';
 import type { RecordChange } from './record-store.ts';
 import { restoreCoordinator } from './restore.ts';
@@ -74,12 +74,12 @@ export class Coordinator {
   #closed = false;
 
   /** @param bootEpoch greater than at every earlier start with the same store. */
-  constructor(ports: CoordinatorPorts, bootEpoch: number) {
+  constructor(ports: CoordinatorPorts, bootEpoch: number, persisted?: PersistedOptions) {
     this.ports = ports;
     this.#bootEpoch = bootEpoch;
     this.table = new SessionTable(ports.admission);
     this.archive = new Archive(ports.records);
-    this.persisted = new PersistedObjects(ports.records);
+    this.persisted = new PersistedObjects(ports.records, () => ports.clock.epochMs(), persisted);
     this.letters = new DeadLetters(ports.records);
     this.writes = new SessionWrites(ports);
     this.waits = new SessionWaits(ports, this.writes, (app, version) => this.linkOf(app, version));
@@ -436,6 +436,7 @@ export class Coordinator {
     this.#sweepTimer = this.ports.timers.set(atMs, () => {
       this.archive
         .sweep(this.ports.clock.epochMs())
+        .then(() => this.persisted.sweep())
         .catch((error) => this.ports.report('old records could not be removed', error))
         .finally(() => this.#sweepLater());
     });

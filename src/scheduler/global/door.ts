@@ -7,8 +7,9 @@
 import { type ErrorData, type MonotonicMs, PlatformError } from '../../base/index.ts';
 import {
   INPUT_BUCKET,
-  type ObjectRange,
+  type ObjectSource,
   type OutputEvent,
+  type PersistedInfo,
   type PutObjectRequest,
   type SessionRecord,
   type SessionTrace,
@@ -17,7 +18,15 @@ import {
   type SyncOutcome,
 } from '../../protocol/index.ts';
 import type { Coordinator } from './coordinator.ts';
-import { assertAccepting, assertFunction, assertKept, assertTags, findSession, openApp } from './door-checks.ts';
+import {
+  assertAccepting,
+  assertBucket,
+  assertFunction,
+  assertKept,
+  assertTags,
+  findSession,
+  openApp,
+} from './door-checks.ts';
 import { LetterDoor } from './letter-door.ts';
 import { ENTRIES_MAX, IDEMPOTENCY_KEY_CHARS_MAX } from './limits.ts';
 import { OutsideObjects } from './outside-objects.ts';
@@ -195,15 +204,34 @@ export class Door {
 
   // ── Looking ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** @param range `end` is the last byte, included. */
-  getObject(
+  openObject(
     app: string,
     bucket: string,
     name: string,
-    session?: string,
-    range?: { start: number; end?: number },
-  ): Promise<ObjectRange> {
-    return this.#look.getObject(app, bucket, name, session, range);
+    session: string | undefined,
+    first: { start: number; end: number },
+  ): Promise<ObjectSource> {
+    return this.#look.openObject(app, bucket, name, session, first);
+  }
+
+  /** Of persisted objects. */
+  async deleteObject(app: string, bucket: string, name: string): Promise<void> {
+    assertBucket(app, openApp(this.#coordinator, app).manifest, bucket);
+    await this.#coordinator.persisted.delete(app, bucket, name);
+  }
+
+  async listObjects(
+    app: string,
+    bucket: string,
+    query: { prefix?: string; limit: number; cursor?: string },
+  ): Promise<{ objects: readonly PersistedInfo[]; cursor?: string }> {
+    assertBucket(app, openApp(this.#coordinator, app, true).manifest, bucket);
+    const { prefix = '', limit, cursor } = query;
+    const after = cursor === undefined ? undefined : Buffer.from(cursor, 'base64url').toString();
+    const objects = this.#coordinator.persisted.list(app, bucket, prefix, after, limit + 1);
+    const last = objects[limit - 1];
+    if (objects.length <= limit || last === undefined) return { objects };
+    return { objects: objects.slice(0, limit), cursor: Buffer.from(last.name).toString('base64url') };
   }
 
   getSession(id: string): Promise<SessionRecord> {

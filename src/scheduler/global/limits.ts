@@ -63,6 +63,8 @@ export const CAUSES_MAX = 1_000;
 
 /** Bytes that the bucket-scoped triggers of one app hold. */
 export const HELD_BYTES_MAX = 1_024 * MIB;
+/** Persisted objects of one app. */
+export const PERSISTED_BYTES_MAX = 64 * 1024 * MIB;
 /** Larger payloads become files: in the database every page of them would be copied on each change. */
 export const INLINE_VALUE_BYTES_MAX = MIB;
 /** A result up to this is shown inside a session's record; a larger one by address. */

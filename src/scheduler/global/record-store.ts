@@ -2,9 +2,9 @@
 // database, written before the transaction that names them and removed after the one that forgets them. Several records
 // may name one file (a session and its retry have the same input): it goes with the last of them.
 
-import { assert } from '../../base/index.ts';
+import { assert, PlatformError } from '../../base/index.ts';
 import { type DataFolder, type KeyValueChange, type KeyValueStore, prefixRange } from '../../platform/index.ts';
-import { encodeFrame, type Frame, FrameDecoder } from '../../protocol/index.ts';
+import { encodeFrame, type Frame, FrameDecoder, OBJECT_PART_BYTES, type ObjectSource } from '../../protocol/index.ts';
 import { INLINE_VALUE_BYTES_MAX } from './limits.ts';
 
 export type RecordChange =
@@ -21,7 +21,11 @@ interface Envelope {
   readonly h: unknown;
   /** File of each payload, null for one inside. */
   readonly f?: readonly (string | null)[];
+  /** Size of each, 0 for one inside. */
+  readonly n?: readonly number[];
 }
+
+export type OpenPayload = Pick<ObjectSource, 'size' | 'read' | 'close'>;
 
 const FOLDER = 'objects';
 
@@ -96,15 +100,54 @@ export class RecordStore {
     return { header: h as H, blobs };
   }
 
-  /** The part of one payload; `end` is exclusive. Large ones are not read as a whole. */
-  async readPart(key: string, index: number, range: { start: number; end: number }): Promise<Uint8Array | undefined> {
+  /** Reads one payload in parts; it stays, whatever becomes of the record, until it is closed. */
+  open(key: string, index: number): OpenPayload | undefined {
     const bytes = this.#store.get(key);
     if (bytes === undefined) return undefined;
     const frame = decode(bytes);
-    const { f } = frame.header as Envelope;
-    const file = f?.[index];
-    if (typeof file === 'string') return this.#folder.read(`${FOLDER}/${file}`, range);
-    return inside(frame).blobs[index]?.subarray(range.start, range.end);
+    const file = (frame.header as Envelope).f?.[index];
+    if (typeof file === 'string') return this.#openFile(file, (frame.header as Envelope).n?.[index] ?? 0);
+    const blob = inside(frame).blobs[index];
+    if (blob === undefined) return undefined;
+    return {
+      size: blob.length,
+      read: async (start, end) => blob.subarray(start, Math.min(end, start + OBJECT_PART_BYTES)),
+      close: () => {},
+    };
+  }
+
+  #openFile(file: string, size: number): OpenPayload {
+    this.#uses.set(file, (this.#uses.get(file) ?? 0) + 1);
+    let isOpen = true;
+    return {
+      size,
+      read: async (start, end) => {
+        const part = { start, end: Math.min(end, start + OBJECT_PART_BYTES) };
+        const bytes = await this.#folder.read(`${FOLDER}/${file}`, part);
+        if (bytes === undefined || bytes.length < part.end - part.start) {
+          throw new PlatformError('E_CHECKSUM', `the file objects/${file} of the data folder is missing or too short`);
+        }
+        return bytes;
+      },
+      close: () => {
+        if (!isOpen) return;
+        isOpen = false;
+        this.#uses.set(file, (this.#uses.get(file) ?? 1) - 1);
+        if (this.#uses.get(file) === 0) this.#track(this.#removeLater(file)).catch(() => {});
+      },
+    };
+  }
+
+  /** Its record was replaced while it was read; the write that did so may still be under way. */
+  async #removeLater(file: string): Promise<void> {
+    await Promise.allSettled(this.#underWay);
+    await this.#removeUnused(file);
+  }
+
+  async #removeUnused(file: string): Promise<void> {
+    if (this.#uses.get(file) !== 0) return;
+    this.#uses.delete(file);
+    await this.#folder.remove(`${FOLDER}/${file}`);
   }
 
   keys(prefix: string): string[] {
@@ -178,6 +221,7 @@ export class RecordStore {
       const blobs = change.blobs ?? [];
       const inline: Uint8Array[] = [];
       let files: (string | null)[] | undefined;
+      const sizes = new Array<number>(blobs.length).fill(0);
       for (const [index, blob] of blobs.entries()) {
         const file = blob.length > INLINE_VALUE_BYTES_MAX ? this.#fileOf.get(blob) : undefined;
         if (file === undefined) {
@@ -185,18 +229,17 @@ export class RecordStore {
         } else {
           files ??= new Array<string | null>(blobs.length).fill(null);
           files[index] = file;
+          sizes[index] = blob.length;
         }
       }
       forgotten.push(...this.#rename(change.put, files?.filter((file) => file !== null) ?? NO_FILES));
-      const envelope: Envelope = files === undefined ? { h: change.header } : { h: change.header, f: files };
+      const envelope: Envelope = files === undefined ? { h: change.header } : { h: change.header, f: files, n: sizes };
       writes.push({ put: change.put, value: Buffer.concat(encodeFrame(envelope, inline)) });
     }
     await this.#store.transaction(writes);
     for (const file of forgotten) {
-      // Another record may have named it meanwhile, or another write has forgotten it too.
-      if (this.#uses.get(file) !== 0) continue;
-      this.#uses.delete(file);
-      await this.#folder.remove(`${FOLDER}/${file}`);
+      // Another record may have named it meanwhile, another write has forgotten it too, or it is being read.
+      await this.#removeUnused(file);
     }
   }
 

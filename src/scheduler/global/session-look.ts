@@ -6,7 +6,7 @@
 import { type MonotonicMs, PlatformError } from '../../base/index.ts';
 import {
   INPUT_BUCKET,
-  type ObjectRange,
+  type ObjectSource,
   type OutputEvent,
   type Payload,
   type SessionProgress,
@@ -14,10 +14,12 @@ import {
   type SessionState,
   type SessionTrace,
   type SyncOutcome,
+  sourceOf,
 } from '../../protocol/index.ts';
 import { newestFirst, outcomeOf } from './archive.ts';
 import type { Coordinator } from './coordinator.ts';
 import { assertBucket, assertKept, findSession, openApp, unknownSession } from './door-checks.ts';
+import { openHostObject } from './host-source.ts';
 import { LIST_LIMIT_MAX, PROGRESS_WAIT_MS } from './limits.ts';
 import type { HostLink } from './ports.ts';
 import type { Session, StoredObject } from './session.ts';
@@ -167,49 +169,34 @@ export class SessionLook {
     return { sessions, cursor: Buffer.from(`${last.startedAtMs}:${last.id}`).toString('base64url') };
   }
 
-  /** @param range `end` is the last byte, included. */
-  async getObject(
+  /** @param first what will be read first, `end` excluded; when it is empty, nothing will. */
+  async openObject(
     app: string,
     bucket: string,
     name: string,
-    session?: string,
-    range?: { start: number; end?: number },
-  ): Promise<ObjectRange> {
+    session: string | undefined,
+    first: { start: number; end: number },
+  ): Promise<ObjectSource> {
+    const { persisted, archive, table } = this.#coordinator;
     const current = openApp(this.#coordinator, app, true);
     if (bucket !== INPUT_BUCKET && !bucket.startsWith('$')) assertBucket(app, current.manifest, bucket);
-    if (session === undefined) return this.#coordinator.persisted.get(app, bucket, name, range);
+    if (session === undefined) return persisted.open(app, bucket, name);
+    if (table.get(session) === undefined && archive.find(session) === undefined) {
+      const kept = archive.openOutput(app, session, bucket, name);
+      if (kept !== undefined) return kept;
+    }
     const found = await findSession(this.#coordinator, session);
     if (found.spec.app !== app) throw unknownSession(session);
     // What is here goes first: the host may have ended the session already, although its message is still on the way.
     const payload =
       found.outputs.find((output) => output.bucket === bucket && output.name === name)?.payload ??
       payloadOf(found.outsideObject(bucket, name)?.object);
-    if (payload !== undefined) {
-      const { bytes, contentType } = payload;
-      const end = range?.end === undefined ? bytes.length : range.end + 1;
-      return { payload: { contentType, bytes: bytes.subarray(range?.start ?? 0, end) }, size: bytes.length };
-    }
+    if (payload !== undefined) return sourceOf(payload, `${session}.kept`);
     const link = this.#coordinator.linkOf(app, found.spec.version);
     if (found.phase !== 'running' || link === undefined) {
       throw new PlatformError('E_OBJECT_GONE', `The objects of session '${session}' were freed when it ended.`);
     }
-    const start = range?.start ?? 0;
-    const wantedEnd = range?.end === undefined ? Number.MAX_SAFE_INTEGER : range.end + 1;
-    const { reply, blobs } = await link.request({ type: 'object-get', session, bucket, name, start, end: wantedEnd });
-    const { contentType, size } = reply.payload ?? { contentType: '', size: 0 };
-    const { reader } = reply;
-    const parts = [blobs[0] ?? new Uint8Array(0)];
-    const end = Math.min(wantedEnd, size);
-    for (let at = start + (parts[0]?.length ?? 0); reader !== undefined && at < end; ) {
-      const more = (await link.request({ type: 'object-read', reader, start: at, end })).blobs[0] ?? new Uint8Array(0);
-      parts.push(more);
-      at += more.length;
-    }
-    if (reader !== undefined) link.send({ type: 'object-close', reader });
-    return {
-      payload: { contentType, bytes: parts.length === 1 ? (parts[0] ?? new Uint8Array(0)) : Buffer.concat(parts) },
-      size,
-    };
+    return openHostObject(link, session, bucket, name, first);
   }
 }
 
