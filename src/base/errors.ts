@@ -144,6 +144,14 @@ export function toErrorData(thrown: unknown, code: ErrorCode = 'E_INTERNAL', dep
   };
 }
 
+/**
+ * What a user's call was refused for: without the stack, which is ours and says nothing about the call. A bug keeps it.
+ */
+export function refusalData(thrown: unknown): ErrorData {
+  const { stack, ...data } = toErrorData(thrown);
+  return data.code === 'E_INTERNAL' && stack !== undefined ? { ...data, stack } : data;
+}
+
 /** The way back, for callers that throw. */
 export function fromErrorData(data: ErrorData): PlatformError {
   const error = new PlatformError(data.code, data.message, {

@@ -9,6 +9,7 @@ export {
   fromErrorData,
   isErrorCode,
   PlatformError,
+  refusalData,
   toErrorData,
 } from './errors.ts';
 export { Fifo } from './fifo.ts';

@@ -323,3 +323,28 @@ test('a running session is shown with what it has done so far, and what it waits
   await server.ask('DELETE', `/v1/sessions/${id}`);
   assert.equal((await server.ended(id)).state, 'cancelled');
 });
+
+test('what the platform refuses a function is told in words, without places in the platform', async () => {
+  await server.deploy(`
+    import { app, bucket, dynamicGroup, dynamicJoin, fn } from 'antrail';
+    const late = fn((ctx) => { ctx.closeGroup('groups'); ctx.send('groups', 1); });
+    const wide = fn((ctx) => { ctx.join('joins', 1_000_001); });
+    const lost = fn((ctx) => ctx.getObject('joins', 'none').then(() => {}));
+    const all = fn(() => {});
+    export default app('refused', {
+      entry: 'late', functions: { late, wide, lost, all },
+      buckets: {
+        groups: bucket({ on: { all: dynamicGroup({ run: 'all' }) } }),
+        joins: bucket({ on: { all: dynamicJoin({ run: 'all' }) } }),
+      },
+    });`);
+  for (const [name, code] of [
+    ['late', 'E_SESSION_ENDED'],
+    ['wide', 'E_QUOTA_EXCEEDED'],
+    ['lost', 'E_OBJECT_UNKNOWN'],
+  ] as const) {
+    const { json } = await server.call(`refused/${name}`);
+    assert.equal(json.code, code);
+    assert.doesNotMatch(JSON.stringify(json), /src\/|dist\/|node_modules/, name);
+  }
+});

@@ -4,7 +4,7 @@
 // Does not own: what comes of them (driver), objects that handlers ask for (ObjectRequests), values to check
 // and what user code is asked otherwise (Questions, Evaluations).
 
-import { type ErrorData, nearMiss, PlatformError, toErrorData } from '../../base/index.ts';
+import { type ErrorData, nearMiss, PlatformError, refusalData } from '../../base/index.ts';
 import type { StoredObject } from '../../bucket/index.ts';
 import type { HostBoot, HostToServer, Manifest, ObjectHeader, ServerToHost } from '../../protocol/index.ts';
 import { type InstanceToHost, withUserStack } from '../shared/index.ts';
@@ -198,7 +198,7 @@ export class Host {
       }
       objects = (message.objects ?? []).map(store);
     } catch (error) {
-      refusal = toErrorData(error);
+      refusal = refusalData(error);
     }
     if (refusal !== undefined) {
       for (const object of stored) this.#driver.bytes.discard(object);
@@ -320,7 +320,7 @@ export class Host {
       this.#reply({ type: 'reply', requestId, ...act() });
     } catch (refusal) {
       if (!(refusal instanceof PlatformError)) throw refusal;
-      this.#reply({ type: 'reply', requestId, error: toErrorData(refusal) });
+      this.#reply({ type: 'reply', requestId, error: refusalData(refusal) });
     }
   }
 

@@ -3,7 +3,7 @@
 // Owns: readers that are open. One keeps the object that it reads, whatever becomes of the session.
 // Does not own: where the bytes are (SessionBytes), when the next part is asked for (the server, as its client takes them).
 
-import { type ErrorData, toErrorData } from '../../base/index.ts';
+import { type ErrorData, refusalData } from '../../base/index.ts';
 import { sizeOf } from '../../bucket/index.ts';
 import { type HostToServer, OBJECT_PART_BYTES, type ServerToHost } from '../../protocol/index.ts';
 import type { Driver } from './driver.ts';
@@ -78,7 +78,7 @@ export class ObjectReaders {
         (part) => this.#driver.ports.send({ type: 'reply', requestId, ...reply }, [part]),
         (thrown) => {
           if (reply.reader !== undefined) this.close(reply.reader);
-          this.#refuse(requestId, toErrorData(thrown));
+          this.#refuse(requestId, refusalData(thrown));
         },
       )
       .finally(() => {

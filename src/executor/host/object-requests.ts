@@ -3,7 +3,7 @@
 // Owns: questions to the server that wait for an answer.
 // Does not own: the objects (SessionMachine), their bytes (SessionBytes).
 
-import { type ErrorData, toErrorData } from '../../base/index.ts';
+import { type ErrorData, refusalData } from '../../base/index.ts';
 import { isStored, type StoredObject } from '../../bucket/index.ts';
 import type { ObjectHeader, ServerToHost } from '../../protocol/index.ts';
 import { keepObject } from '../../scheduler/local/index.ts';
@@ -91,7 +91,7 @@ export class ObjectRequests {
       got = bytes.objectOf(header, blobs[0] ?? EMPTY, index, '');
     } catch (refusal) {
       // The object store is full: whoever asked is told.
-      instances.post(slot, { type: 'object', requestId, error: toErrorData(refusal) });
+      instances.post(slot, { type: 'object', requestId, error: refusalData(refusal) });
       return;
     }
     if (owner === undefined) bytes.discard(got);

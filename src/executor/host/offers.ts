@@ -4,7 +4,7 @@
 // to take.
 // Does not own: what is offered and when (LocalScheduler), slots and bells (executor/shared).
 
-import { type ErrorData, toErrorData } from '../../base/index.ts';
+import { type ErrorData, refusalData } from '../../base/index.ts';
 import { ByteWriter, type Slab, type SlabRef } from '../../bucket/index.ts';
 import type { Invocation } from '../../scheduler/local/index.ts';
 import { stepsAheadOf, TICKET_BYTES, type Ticket, ticketBytesMax, writeTicket } from '../shared/index.ts';
@@ -60,7 +60,7 @@ export class Offers {
         block = this.#slab.allocate(bytesMax);
       } catch (refusal) {
         pool.tickets.done(slot.slot);
-        this.#ports.onFailed(invocation, toErrorData(refusal));
+        this.#ports.onFailed(invocation, refusalData(refusal));
         return;
       }
       writeTicket(new ByteWriter(this.#slab.buffer(block)), ticket);

@@ -3,7 +3,7 @@
 // Owns: nothing; the state is in the trigger's machine (trigger/custom.ts).
 // Does not own: who asks the class (driver), what fires (session-triggers).
 
-import { hexOf, toErrorData } from '../../base/index.ts';
+import { hexOf, refusalData } from '../../base/index.ts';
 import type { BucketRow, TriggerRow } from '../../bucket/index.ts';
 import { CustomMachine } from '../../trigger/index.ts';
 import type { SessionEvent } from './events.ts';
@@ -23,7 +23,7 @@ export function sourceStarted(state: MachineState, invocation: Invocation): void
     try {
       machine.onSourceStarted({ function: row.name, invocation: hexOf(invocation.id) }, state.now);
     } catch (refusal) {
-      noteFailure(session, invocation, toErrorData(refusal));
+      noteFailure(session, invocation, refusalData(refusal));
     }
     fireAll(state, session, undefined, bucket, trigger, machine, []);
   }

@@ -14,7 +14,7 @@
 //
 // Sources: Pheromone (NSDI 2023) for buckets and triggers; the end of sessions and the fences are ours.
 
-import { assert, hexOf, PlatformError, type Prng, toErrorData, unreachable } from '../../base/index.ts';
+import { assert, hexOf, PlatformError, type Prng, refusalData, unreachable } from '../../base/index.ts';
 import { type BucketRow, entryId, nameOf, type StoredObject } from '../../bucket/index.ts';
 import type { Now } from '../../trigger/index.ts';
 import { attemptEnded, attemptLost, attemptStarted, failForGood, retryDue, ruleTimeOver } from './attempts.ts';
@@ -272,7 +272,7 @@ export class SessionMachine {
     try {
       act(invocation.session);
     } catch (refusal) {
-      invocation.sendError ??= toErrorData(refusal);
+      invocation.sendError ??= refusalData(refusal);
     }
   }
 

@@ -5,7 +5,7 @@
 //
 // Names are claimed before triggers see the object; a name has one producer (SM5).
 
-import { type ErrorData, PlatformError, toErrorData } from '../../base/index.ts';
+import { type ErrorData, PlatformError, refusalData } from '../../base/index.ts';
 import {
   type BucketRow,
   CALL_BUCKET_INDEX,
@@ -65,7 +65,7 @@ export function objectSent(state: MachineState, event: SessionEvent & { type: 'o
       throw new PlatformError('E_QUOTA_EXCEEDED', `a session has at most ${SESSION_OBJECTS_MAX} objects`);
     }
   } catch (refusal) {
-    sender.sendError ??= toErrorData(refusal);
+    sender.sendError ??= refusalData(refusal);
     state.effects.push({ type: 'discard', object });
     return;
   }

@@ -6,7 +6,7 @@
 // A firing has a deterministic id and makes at most one invocation (SM3), whoever sees it first: the sender's instance or
 // this host.
 
-import { assert, type Hash64, PlatformError, toErrorData } from '../../base/index.ts';
+import { assert, type Hash64, PlatformError, refusalData } from '../../base/index.ts';
 import {
   type BucketRow,
   CALL_BUCKET_INDEX,
@@ -48,7 +48,7 @@ export function showTo(
     fireAll(state, session, sender, bucket, trigger, machine, firings);
   } catch (refusal) {
     held.delete(name);
-    const error = toErrorData(refusal);
+    const error = refusalData(refusal);
     if (sender !== undefined) sender.sendError ??= error;
     else session.firstError ??= error;
   }
