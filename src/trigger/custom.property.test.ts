@@ -300,6 +300,21 @@ test('losses that nobody is to blame for are borne longer, not for ever', () => 
   assert.deepEqual(bench.gaveUp, ['s\u0000o0']);
 });
 
+test('of several events whose askings are lost, the first alone is given up', () => {
+  const bench = new Bench('bucket');
+  for (const one of ['1', '2', '3', '4']) bench.object(one);
+  bench.answer(bench.evaluate(bench.flight as EvaluationPlan));
+  assert.equal(bench.flight?.events.length, 3);
+  const error = { code: 'E_NODE_LOST' as const, message: 'gone' };
+  let asked = 0;
+  while (bench.gaveUp.length === 0 && asked++ < 100) bench.answer({ failure: { error, blame: 'lost' } });
+  assert.deepEqual(bench.gaveUp, ['s\u0000o1']);
+  assert.equal(asked, EVALUATION_LOSSES_MAX);
+  bench.finish();
+  assert.equal(bench.machine.held, 3);
+  bench.check();
+});
+
 test('a class that cannot be made stands still, and a restored machine asks again', () => {
   const bench = new Bench('bucket');
   bench.object('11');

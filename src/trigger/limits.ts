@@ -42,8 +42,11 @@ export const EVALUATION_EVENTS_MAX = 128;
 /** An event in which a class fails so often is given up: the state before it is the same each time. */
 export const EVALUATION_TRIES_MAX = 3;
 
-/** Evaluations in a row whose instance or host was lost, maybe because of something else; from then on it is their fault. */
-export const EVALUATION_LOSSES_MAX = 10;
+/**
+ * Evaluations in a row whose instance or host was lost, maybe because of something else; from then on it is their fault. A class
+ * that ends its host each time must not do so for long: sessions beside it bear three losses.
+ */
+export const EVALUATION_LOSSES_MAX = 6;
 
 /** Characters of a class's state as JSON: it travels with each evaluation. */
 export const CUSTOM_STATE_CHARS_MAX = 8 * 1024 * 1024;

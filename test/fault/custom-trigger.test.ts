@@ -14,7 +14,8 @@ class Count {
   held: string[] = [];
   constructor(readonly options: { size: number }) {}
   onObject(object: any, nowMs: number) {
-    const { n, dieFile, throwFor } = object.json();
+    const { n, dieFile, throwFor, blocks } = object.json();
+    while (blocks === true) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_000);
     // Once: whoever is asked first dies in the middle.
     if (dieFile !== undefined && existsSync(dieFile.file)) {
       unlinkSync(dieFile.file);
@@ -166,13 +167,49 @@ test('a class that cannot restore the old state stands still until one comes tha
   await firedOnce('stuck', numbers(6));
 });
 
+test('a redeploy while a class is asked: the old answer is too late, the new version is asked', async () => {
+  await server.deploy(app('overtakes', '', 3));
+  await server.call('overtakes/put', [{ n: 0 }, { n: 1, blocks: true }, { n: 2 }]);
+  await server.deploy(app('overtakes', '', 2).replace('blocks === true', 'false'));
+  await server.call('overtakes/put', range(3, 4));
+  await firedOnce('overtakes', numbers(4));
+  assert.deepEqual(await fired('overtakes').then((all) => all.map(({ length }) => length)), [2, 2]);
+});
+
+test('a trigger that is removed while its class is asked decides nothing more', async () => {
+  await server.deploy(app('removed', '', 2));
+  await server.call('removed/put', [{ n: 0, blocks: true }, { n: 1 }]);
+  const path = '/v1/apps/removed/buckets/all/triggers/count';
+  assert.equal((await server.ask('DELETE', path)).status, 200);
+  const spec = { kind: 'custom', class: 'Count', run: 'sum', scope: 'bucket', options: { size: 2 } };
+  assert.equal((await server.ask('PUT', path, spec)).status, 201);
+  await server.call('removed/put', range(2, 4));
+  await until(async () => (await fired('removed')).length > 0, 'the new one fires');
+  assert.deepEqual(await fired('removed'), [[2, 3]]);
+});
+
+test('a trigger that the next version lacks fires its rest when its version has no session', async () => {
+  await server.deploy(app('drains', '', 3));
+  await server.call('drains/put', [{ n: 0 }, { n: 1 }, { n: 2 }, { n: 3 }]);
+  const { json } = await server.get('/v1/apps/drains');
+  const other = app('drains').replace(
+    "on: { count: custom(Count, { run: 'sum', scope",
+    "on: { other: custom(Count, { run: 'sum', scope",
+  );
+  assert.notEqual((await server.deploy(other)).json.version, json.version);
+  await firedOnce('drains', numbers(4));
+  await until(() => server.hosts('drains').length === 1, 'the old version’s host has ended');
+});
+
 test('what durable sessions gave survives a kill of the server, with the state of the class', async () => {
   const own = await Served.start();
   try {
     await own.deploy(app('lives', '', 4));
     for (let i = 0; i < 6; i++) await own.ended(await own.start('lives/put', [{ n: i }]));
-    await own.kill('SIGKILL');
-    await own.begin();
+    for (const signal of ['SIGKILL', 'SIGTERM'] as const) {
+      await own.kill(signal);
+      await own.begin();
+    }
     await own.ended(await own.start('lives/put', range(6, 12)));
     const all: number[] = [];
     await until(async () => {

@@ -11,6 +11,7 @@ import {
   bySet,
   byTime,
   type Ctx,
+  type CustomReaction,
   type CustomTrigger,
   custom,
   durable,
@@ -29,6 +30,7 @@ import {
   redundant,
   TerminalError,
   type Trigger,
+  type TriggerObject,
 } from 'antrail';
 import { z } from 'zod';
 
@@ -205,6 +207,35 @@ const third = custom(EveryThird, { run: 'a', options: { every: 3 } });
 // @ts-expect-error: the class wants a number
 custom(EveryThird, { run: 'a', options: { every: 'third' } });
 
+class Heavy implements CustomTrigger {
+  onObject(object: TriggerObject<{ kg: number }>, nowMs: number): CustomReaction | undefined {
+    // @ts-expect-error: a number
+    const text: string = object.json().kg;
+    void text;
+    if (object.json().kg < 3) return { drop: [object], timerAtMs: nowMs + 1 };
+    return { fire: [{ objects: [object, object.id], run: 'a', group: 'heavy' }, {}], timerAtMs: null };
+  }
+  onSourceStarted(source: { readonly function: string; readonly invocation: string }): CustomReaction {
+    return { fire: [{ run: [source.function] }] };
+  }
+  snapshot(): unknown {
+    return null;
+  }
+  restore(_saved: unknown): void {}
+}
+same<typeof heavy, Trigger<readonly ['a', 'b'] | readonly ['c']>>(true);
+const heavy = custom(Heavy, { run: ['a', 'b'], sources: ['c'], scope: 'session' });
+// @ts-expect-error: a reaction has no such field
+heavyReaction({ fires: [] });
+declare function heavyReaction(reaction: CustomReaction): void;
+class Lacks {
+  onObject(): undefined {
+    return undefined;
+  }
+}
+// @ts-expect-error: a class has snapshot and restore
+custom(Lacks, { run: 'a' });
+
 // @ts-expect-error: no run
 immediate({});
 // @ts-expect-error: unknown option
@@ -289,4 +320,4 @@ app('x', {
 // @ts-expect-error: a bucket made elsewhere is checked too
 app('x', { entry: 'a', functions, buckets: { many } });
 
-void [any, typed, explicit, validated];
+void [any, typed, explicit, validated, heavy];

@@ -7,7 +7,8 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { type Hash64, hexOf, Prng } from '../../base/index.ts';
 import { buildTables, objectFiringId, type StoredObject } from '../../bucket/index.ts';
-import { CONTENT_JSON, type Manifest } from '../../protocol/index.ts';
+import { CONTENT_JSON, type EvaluationResult, type Manifest } from '../../protocol/index.ts';
+import { evaluateCustom, evaluationOf, type SpecOf } from '../../trigger/index.ts';
 import type { SessionEffect, SessionEvent } from './events.ts';
 import type { Invocation, Session } from './session.ts';
 import { SessionMachine } from './session-machine.ts';
@@ -26,6 +27,7 @@ const MANIFEST: Manifest = {
     groups: { on: { all: { kind: 'dynamicGroup', producers: ['source'], run: 'collect' } } },
     batch: { on: { two: { kind: 'byBatchSize', size: 2, scope: 'session', run: 'collect' } } },
     firsts: { on: { two: { kind: 'redundant', k: 2, n: 3, sources: ['leaf'], cancelLosers: true, run: 'collect' } } },
+    own: { on: { pairs: { kind: 'custom', class: 'Pairs', sources: ['leaf'], run: 'collect' } } },
     far: { on: { later: { kind: 'byBatchSize', size: 100, run: 'collect' } } },
   },
 };
@@ -33,6 +35,38 @@ const TABLES = buildTables(MANIFEST);
 const EACH = TABLES.bucketByName.get('each')?.index ?? -1;
 const BUCKETS = Object.keys(MANIFEST.buckets).map((name) => TABLES.bucketByName.get(name)?.index ?? -1);
 const NAMES = ['a', 'b', 'x1', 'c'];
+
+/** Fires each two objects, and one alone when it has waited; it forgets nothing and fires what it holds. */
+class Pairs {
+  #held: string[] = [];
+
+  onObject({ id }: { id: string }, nowMs: number) {
+    this.#held.push(id);
+    return this.#held.length === 2 ? this.#fire() : { timerAtMs: nowMs + 5 };
+  }
+
+  onTimer() {
+    return this.#fire();
+  }
+
+  onSourceStarted() {}
+
+  #fire() {
+    const objects = this.#held;
+    this.#held = [];
+    return { fire: [{ objects }], timerAtMs: null };
+  }
+
+  snapshot() {
+    return this.#held;
+  }
+
+  restore(held: string[]) {
+    this.#held = held;
+  }
+}
+
+type Question = SessionEffect & { type: 'evaluate' };
 
 interface Running {
   readonly sessionNo: number;
@@ -51,6 +85,8 @@ class World {
   readonly held = new Set<Invocation>();
   readonly running: Running[] = [];
   readonly acks: { session: string; seq: number }[] = [];
+  /** To the class of the custom trigger. */
+  readonly questions: Question[] = [];
   readonly ended = new Map<string, string>();
   readonly released = new Set<string>();
   readonly begun: string[] = [];
@@ -96,12 +132,19 @@ class World {
             if (one.invocation === effect.invocation && effect.invocation.place === 'ended') one.overtaken = true;
           }
           break;
+        case 'evaluate':
+          this.questions.push(effect);
+          break;
         case 'copy-object':
         case 'persist':
           this.acks.push({ session: effect.session.id, seq: effect.seq });
           break;
         case 'session-ended':
           assert.ok(!this.ended.has(effect.session.id), 'a session ends once');
+          if (effect.state !== 'cancelled') {
+            const open = this.questions.some(({ session }) => session === effect.session);
+            assert.ok(!open, 'a session does not end while its class is asked');
+          }
           this.ended.set(effect.session.id, effect.state);
           break;
         case 'release':
@@ -210,6 +253,22 @@ class World {
     this.apply({ type: 'attempt-lost', invocation: one.invocation, why, error: { code: 'E_TIMEOUT', message: 'x' } });
   }
 
+  answer(blame?: 'lost' | 'event'): void {
+    if (this.questions.length === 0) return;
+    const [question] = this.questions.splice(this.random.int(this.questions.length), 1) as [Question];
+    const { session, bucket, trigger, plan } = question;
+    const spec = trigger.spec as SpecOf<'custom'>;
+    const held = session.heldObjects.get(bucket.index * 0x1_0000 + trigger.index);
+    const evaluation = evaluationOf(spec, { bucket: bucket.name, trigger: trigger.name }, plan, (key) => {
+      assert.ok(held?.has(key), 'what is asked about is held');
+      return { name: key, session: session.id, group: '', contentType: CONTENT_JSON, size: 1 };
+    });
+    const error = { code: 'E_FUNCTION_FAILED' as const, message: 'x' };
+    const result: EvaluationResult =
+      blame === undefined ? evaluateCustom(Pairs, evaluation, []) : { failure: { blame, error } };
+    this.apply({ type: 'evaluated', session, bucket, trigger, id: plan.id, result });
+  }
+
   acknowledge(): void {
     if (this.acks.length === 0) return;
     const [ack] = this.acks.splice(this.random.int(this.acks.length), 1) as [{ session: string; seq: number }];
@@ -222,6 +281,7 @@ class World {
       this.now += 1_000;
       this.apply({ type: 'time-passed' });
       this.acknowledge();
+      this.answer();
       this.claim(this.queue);
       this.claim(this.held);
       this.end(false);
@@ -245,10 +305,12 @@ test('every session ends once and is released once, whatever happens in between'
         else if (step < 40) world.claim(world.held);
         else if (step < 65) world.send();
         else if (step < 78) world.end(false);
-        else if (step < 83) world.end(true);
+        else if (step < 82) world.end(true);
+        else if (step < 83) world.answer(world.random.int(2) === 0 ? 'lost' : 'event');
         else if (step < 87) world.lose('lost');
         else if (step < 90) world.lose('timeout');
-        else if (step < 95) world.acknowledge();
+        else if (step < 93) world.acknowledge();
+        else if (step < 95) world.answer();
         else if (step < 98) world.apply({ type: 'time-passed' });
         else {
           const session = world.random.pick(world.begun);
