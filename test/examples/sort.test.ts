@@ -4,6 +4,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import { bundleApp } from '#src/deploy/index.js';
 import { type ExampleServer, openServer } from '../../examples/server.ts';
 import { SortCheck } from '../../examples/sort/check.ts';
 import { driveSort } from '../../examples/sort/drive.ts';
@@ -12,7 +13,9 @@ import { sortInto } from '../../examples/sort/sort-into.ts';
 import { bytes, ms } from '../../examples/text.ts';
 import { Served, until } from '../fixtures/served.ts';
 
+/** Records. */
 const MB = 10_000;
+const SORT = new URL('../../../examples/sort/app.ts', import.meta.url).pathname;
 
 describe('sort', () => {
   let server: ExampleServer;
@@ -72,12 +75,11 @@ describe('sort', () => {
 });
 
 test('a sort whose process is killed while reducers run is right all the same', async () => {
-  const file = new URL('../../../examples/sort/app.ts', import.meta.url).pathname;
   const server = await Served.start();
   try {
     await server.deploy(`
       import { app, fn } from 'antrail';
-      import sort from ${JSON.stringify(file)};
+      import sort from ${JSON.stringify(SORT)};
       const reduce = fn(async (ctx, runs) => {
         await new Promise((resolve) => setTimeout(resolve, 200));
         return sort.functions.reduce.handler(ctx, runs);
@@ -99,6 +101,27 @@ test('a sort whose process is killed while reducers run is right all the same', 
     const report = await driveSort({ url: server.url, name: 'slow-sort', job });
     await killed;
     assert.deepEqual(report.wrong, []);
+  } finally {
+    await server.close();
+  }
+});
+
+test('a sort that does not fit into the object store goes over the disk, and is right', async () => {
+  const server = await Served.start({ objectBytesMax: 12_000_000 });
+  try {
+    const { bundle } = await bundleApp(SORT);
+    await server.ask('PUT', '/v1/apps/sort', bundle);
+    let onDisk = 0;
+    const report = await driveSort({
+      url: server.url,
+      job: { seed: 6, records: 10 * MB, mappers: 16, partitions: 16 },
+      onSorted: async () => {
+        const { apps } = (await server.get('/v1/objects?app=sort')).json;
+        onDisk = apps[0].spilledBytes;
+      },
+    });
+    assert.deepEqual(report.wrong, []);
+    assert.ok(onDisk > report.bytes / 4, `${bytes(onDisk)} on disk`);
   } finally {
     await server.close();
   }
