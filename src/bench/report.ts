@@ -36,6 +36,8 @@ export interface Report {
 export interface SuiteOptions {
   /** Fewer rounds: for a first look. */
   readonly quick: boolean;
+  /** Folder of a trace, for suites that replay one. */
+  readonly trace?: string;
   readonly signal: AbortSignal;
 }
 

@@ -31,7 +31,9 @@ interface BenchPart {
   readonly TARGETS: Readonly<Record<string, Readonly<Record<string, BenchTarget>>>>;
   isReached(metric: BenchMetric, target: BenchTarget): boolean;
   targetText(target: BenchTarget, unit: string): string;
-  readonly SUITES: Readonly<Record<string, (options: { quick: boolean; signal: AbortSignal }) => Promise<BenchReport>>>;
+  readonly SUITES: Readonly<
+    Record<string, (options: { quick: boolean; trace?: string; signal: AbortSignal }) => Promise<BenchReport>>
+  >;
 }
 
 export const BENCH: CommandSpec = {
@@ -40,6 +42,10 @@ export const BENCH: CommandSpec = {
   options: [
     { flags: '--json <file>', does: 'also write the figures to a file' },
     { flags: '--quick', does: 'fewer rounds: for a first look' },
+    {
+      flags: '--trace <folder>',
+      does: 'suite scheduling: invocations.csv, durations.csv, memory.csv of the Azure trace 2019',
+    },
   ],
   examples: [
     ['antrail bench interaction --quick', 'a first look'],
@@ -55,7 +61,11 @@ export const BENCH: CommandSpec = {
         `there is no suite ${name}${meant === undefined ? `: there is ${Object.keys(SUITES).join(', ')}` : `. Did you mean ${meant}?`}`,
       );
     }
-    const report = await suite({ quick: options.quick === true, signal: terminal.interrupted });
+    const report = await suite({
+      quick: options.quick === true,
+      ...(options.trace === undefined ? {} : { trace: options.trace }),
+      signal: terminal.interrupted,
+    });
     if (options.json !== undefined) await writeFile(options.json, `${JSON.stringify(report, null, 2)}\n`);
     const targetOf = ({ name: metric }: BenchMetric) => TARGETS[name]?.[metric];
     const verdict = (metric: BenchMetric) => {
