@@ -160,6 +160,29 @@ describe('an async start', () => {
     assert.equal(host.starts().length, 1);
   });
 
+  test('with timeoutMs ends then, also after a restart; a repeat with its key gets the same answer', async () => {
+    const disk = new Disk();
+    const bench = new Bench(disk, MANIFEST);
+    bench.hostUp();
+    const request = { ...async(1), timeoutMs: 1_000, idempotencyKey: 'k' };
+    const { session } = await bench.door.startSession(request);
+    const delayed = await bench.door.startSession({ ...async(2), timeoutMs: 1_000, delayMs: 600 });
+    bench.advance(400);
+    const next = new Bench(disk, MANIFEST, bench.nowMs);
+    await next.coordinator.restore();
+    const host = next.hostUp();
+    assert.equal(host.lastStart().deadlineInMs, 600, 'the host is told what is left');
+    next.advance(599);
+    assert.equal((await next.door.getSession(session)).state, 'running');
+    next.advance(1);
+    const again = await next.door.startSession(request);
+    const outcome = await again.outcome;
+    assert.equal(again.session, session);
+    assert.equal(outcome.ok === false && outcome.error.code, 'E_TIMEOUT');
+    assert.equal(host.lastStart().session, delayed.session);
+    assert.equal(host.lastStart().deadlineInMs, 1_000, 'a delayed one has its time from when it begins');
+  });
+
   test('its input is validated at the door', async () => {
     const bench = new Bench(new Disk(), MANIFEST);
     const host = bench.hostUp();

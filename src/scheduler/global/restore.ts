@@ -49,6 +49,9 @@ async function liveSessions(coordinator: Coordinator): Promise<{ session: Sessio
     if (record === undefined) continue;
     const restored = sessionOf(record);
     restored.session.marked = true;
+    // Its time went on while no server ran; that of a delayed one begins with it.
+    const beganAtMs = restored.dueAtMs ?? restored.session.startedAtMs;
+    restored.session.spentMs = Math.max(0, coordinator.now().epochMs - beganAtMs);
     for (const key of records.keys(`o/${id}/`)) {
       const output = await records.read(key);
       if (output === undefined) continue;

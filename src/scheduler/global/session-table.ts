@@ -329,7 +329,7 @@ export class SessionTable {
   /** It waits for its host from now on. */
   #wait(session: Session, version: VersionState, nowMs: MonotonicMs, effects: SessionTableEffect[]): void {
     if (session.spec.timeoutMs !== undefined && session.deadlineMs === undefined) {
-      session.deadlineMs = (nowMs + session.spec.timeoutMs) as MonotonicMs;
+      session.deadlineMs = (nowMs + Math.max(0, session.spec.timeoutMs - session.spentMs)) as MonotonicMs;
       this.#setTimer(session, 'deadline', session.deadlineMs);
     }
     this.admission.enqueue(session, nowMs);

@@ -123,6 +123,8 @@ export class Session {
   neverBegun = false;
   /** How often its host died. */
   lost = 0;
+  /** Of its `timeoutMs`, what an earlier server has used up. */
+  spentMs = 0;
   deadlineMs: MonotonicMs | undefined;
   /** Why it is cancelled, while it is `cancelling`. */
   cancelError: ErrorData | undefined;
