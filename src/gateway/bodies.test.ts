@@ -49,6 +49,33 @@ test('bodies at the same time do not mix', async (t) => {
   for (const [i, answer] of answers.entries()) assert.equal(digest(answer.body), digest(bodies[i] as Buffer));
 });
 
+test('a connection is kept from body to body, whole or in parts', async (t) => {
+  const { url } = await open(t);
+  const { hostname, port } = new URL(url);
+  const socket = connect(Number(port), hostname);
+  t.after(() => socket.destroy());
+  socket.setEncoding('latin1');
+  let said = '';
+  socket.on('data', (text: string) => {
+    said += text;
+  });
+  for (let i = 0; i < 20; i++) {
+    const body = `"${i}:${'x'.repeat(i * 7)}"`;
+    const head = `POST ${INVOKE} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n`;
+    said = '';
+    // The parts are apart for the server too when each has been taken before the next is written.
+    const parts = i % 2 === 0 ? [head + body] : [head, body.slice(0, 2), body.slice(2)];
+    for (const part of parts) {
+      await new Promise((taken) => socket.write(part, taken));
+      await new Promise((turn) => setImmediate(turn));
+    }
+    while (!said.endsWith(body)) await once(socket, 'data');
+    assert.match(said, /^HTTP\/1\.1 200 /);
+    assert.doesNotMatch(said, /connection: close/i);
+  }
+  assert.equal(socket.readyState, 'open');
+});
+
 test('bytes in shared memory can be answered', async (t) => {
   const bytes = new Uint8Array(new SharedArrayBuffer(100_000)).subarray(10);
   bytes.fill(7);
