@@ -10,7 +10,10 @@ export const DEFAULT_PORT = 7070;
 export const SERVE: CommandSpec = {
   usage: 'serve',
   does: 'run the server',
-  more: 'The first signal to stop lets running work end, the second ends at once.',
+  more:
+    'The first signal to stop lets running work end, the second ends at once. The file behind --config is JSON: bodyBytesMax, ' +
+    'instancesMax, queueMax, objectBytesMax, allowedHosts (see `antrail limits`), and weights: {"app": 2} gives an app twice the ' +
+    'share of others.',
   options: [
     { flags: '--data <dir>', does: 'where it keeps everything (default: ~/.antrail)' },
     { flags: '--port <n>', does: `0 takes a free one (default: ${DEFAULT_PORT})`, parse: parsePort },

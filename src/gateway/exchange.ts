@@ -7,8 +7,15 @@ import { type BodyRoom, BodyStalled, ClientGone, dropBody, hasBody, receiveBody 
 import type { ControlPlane, SyncOutcome } from './control-plane.ts';
 import type { HostGuard } from './host-guard.ts';
 import { checkJson, readJson } from './json-body.ts';
-import { ANSWER_JOIN_BYTES_MAX, type GatewayTiming, NAME_CHARS_MAX, REFUSED_BODY_KEEP_BYTES_MAX } from './limits.ts';
+import {
+  ANSWER_JOIN_BYTES_MAX,
+  ANSWER_UNWATCHED_BYTES_MAX,
+  type GatewayTiming,
+  NAME_CHARS_MAX,
+  REFUSED_BODY_KEEP_BYTES_MAX,
+} from './limits.ts';
 import { CONTENT_PROBLEM, platformErrorData, problemOf, problemText, retryAfterSeconds } from './problem.ts';
+import { SlowAnswer } from './slow-answer.ts';
 import type { OpenStream } from './streams.ts';
 
 export interface GatewayLogEntry {
@@ -120,7 +127,8 @@ export class Exchange {
     const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, length);
     // As text of one-byte characters, headers and body are one write; as bytes they would be two.
     if (length <= ANSWER_JOIN_BYTES_MAX) res.end(buffer.toString('latin1'), 'latin1');
-    else res.end(buffer);
+    else if (length <= ANSWER_UNWATCHED_BYTES_MAX) res.end(buffer);
+    else new SlowAnswer(res, buffer, this.gate.room.watch, this.gate.timing.streamStallMs);
   }
 
   /** A value as interface.md has it: JSON as its bytes are, everything else as bytes. */

@@ -27,6 +27,10 @@ export const JSON_SLICE_BYTES = 256 * KIB;
 export const BODIES_UNDER_WAY_FACTOR = 4;
 /** A small answer goes out in the same write as its headers. */
 export const ANSWER_JOIN_BYTES_MAX = 16 * KIB;
+/** An answer up to here fits into what sockets hold anyway; of a larger one it is watched whether the client takes it. */
+export const ANSWER_UNWATCHED_BYTES_MAX = 64 * KIB;
+/** Of a large answer so much is handed to the socket at a time. */
+export const ANSWER_SLICE_BYTES = MIB;
 /** A refused body up to here is read to its end and its connection kept. */
 export const REFUSED_BODY_KEEP_BYTES_MAX = 64 * KIB;
 /** A refused body is read and dropped up to here, so that its sender gets the answer instead of a reset. */
@@ -67,7 +71,7 @@ export interface GatewayTiming {
   readonly bodyStallMs: number;
   /** A comment keeps an idle stream open through proxies. */
   readonly heartbeatMs: number;
-  /** A reader that takes nothing for so long is cut off. */
+  /** A reader that takes nothing for so long, of a stream or of a large answer, is cut off. */
   readonly streamStallMs: number;
   /** How long `close()` waits for running requests. */
   readonly closeGraceMs: number;
