@@ -1,29 +1,10 @@
-// What a server holds and how it is set: objects, instances, nodes, limits.
+// What a server has and how it is set: instances, nodes, limits.
 
-import type { AppObjects, InstanceInfo } from '../protocol/index.ts';
+import type { InstanceInfo } from '../protocol/index.ts';
 import { type CommandSpec, look } from './command.ts';
 import { age, bytes, type Column, duration, type Paint, shorten, shortVersion, table } from './text.ts';
 
 const CELL_CHARS_MAX = 60;
-
-export const OBJECTS: CommandSpec = {
-  usage: 'objects',
-  does: 'how many objects each app holds, and where',
-  json: true,
-  options: [{ flags: '--app <app>', does: 'of this app only' }],
-  examples: [['antrail objects --app ad-events', 'memory, spilled and persisted bytes']],
-  run: (run) =>
-    look<{ apps: AppObjects[] }>(run, '/v1/objects', { app: run.options.app }, ({ apps }) =>
-      orNothing(apps, 'No objects.', [
-        { title: 'app', value: ({ app }) => app, color: () => 'bold' },
-        { title: 'objects', value: ({ objects }) => objects, align: 'right' },
-        { title: 'sessions', value: ({ sessions }) => sessions, align: 'right' },
-        { title: 'memory', value: ({ memoryBytes }) => bytes(memoryBytes), align: 'right' },
-        { title: 'spilled', value: ({ spilledBytes }) => bytes(spilledBytes), align: 'right' },
-        { title: 'persisted', value: ({ persistedBytes }) => bytes(persistedBytes), align: 'right' },
-      ])(run.paint),
-    ),
-};
 
 export const INSTANCES: CommandSpec = {
   usage: 'instances',
@@ -83,7 +64,11 @@ interface Limit {
 
 type Row = Readonly<Record<string, unknown>>;
 
-function orNothing<T>(rows: readonly T[], nothing: string, columns: readonly Column<T>[]): (paint: Paint) => string {
+export function orNothing<T>(
+  rows: readonly T[],
+  nothing: string,
+  columns: readonly Column<T>[],
+): (paint: Paint) => string {
   return (paint) => (rows.length === 0 ? `${nothing}\n` : table(rows, columns, paint));
 }
 

@@ -7,6 +7,7 @@ import type {
   AppBundle,
   AppInfo,
   AppObjects,
+  AppObjectsDetail,
   DeadLetter,
   DeadLetterHead,
   InstanceInfo,
@@ -22,6 +23,7 @@ import type {
   StartRequest,
   SyncOutcome,
   TriggerSpec,
+  WaitingTrigger,
 } from '../protocol/index.ts';
 
 export type { ObjectSource, OutputEvent, PutObjectRequest, StartedSession, StartRequest, SyncOutcome };
@@ -86,7 +88,13 @@ export interface ControlPlane {
   retrySession(session: string): Promise<{ session: string }>;
   forkSession(session: string): Promise<{ session: string }>;
 
-  objects(app?: string): Promise<{ apps: readonly AppObjects[] }>;
+  /** @param query `detail`: by session and app host too; `waits`: triggers that hold objects and wait for more. */
+  objects(query: {
+    app?: string;
+    session?: string;
+    detail?: boolean;
+    waits?: boolean;
+  }): Promise<{ apps: readonly (AppObjects & Partial<AppObjectsDetail>)[]; waits?: readonly WaitingTrigger[] }>;
   instances(app?: string): Promise<{ instances: readonly InstanceInfo[] }>;
   nodes(): Promise<{ nodes: readonly unknown[] }>;
   /** Newest first. `dropped`: how many made room for newer ones, of the app or of all. */

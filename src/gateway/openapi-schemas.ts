@@ -142,6 +142,28 @@ export const SCHEMAS: Readonly<Record<string, unknown>> = {
         persistedBytes: integer,
         objects: integer,
         sessions: integer,
+        'bySession?': listOf(record({ session: text, memoryBytes: integer, spilledBytes: integer, objects: integer })),
+        'held?': record({ objects: integer, bytes: integer }),
+        'stores?': listOf(
+          record({
+            version: text,
+            usedBytes: integer,
+            budgetBytes: integer,
+            capacityBytes: integer,
+            blockBytes: integer,
+            fileBytes: integer,
+          }),
+        ),
+      }),
+    ),
+    'waits?': listOf(
+      record({
+        app: text,
+        session: { type: ['string', 'null'] },
+        bucket: text,
+        trigger: text,
+        held: integer,
+        waitsFor: text,
       }),
     ),
   }),

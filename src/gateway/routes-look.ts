@@ -15,11 +15,25 @@ export const LOOK_ROUTES: readonly Route[] = [
     path: '/v1/objects',
     id: 'objects',
     summary: 'Memory and storage that the objects of each app take',
-    query: APP,
+    about:
+      'Bytes of objects: in memory, on disk because memory had no room, persisted. With `detail` by session too, which adds ' +
+      'up, and the pages of each app host; with `waits` the triggers that hold objects and wait for more.',
+    query: {
+      ...APP,
+      session: { type: 'text', charsMax: NAME_CHARS_MAX, about: 'details of this session only' },
+      detail: { type: 'boolean', about: 'by session and app host' },
+      waits: { type: 'boolean', about: 'triggers that wait half-filled' },
+    },
     answers: { 200: { about: 'per app', body: { schema: 'Objects' } } },
     codes: ['E_APP_UNKNOWN'],
-    async answer(exchange, { app }) {
-      exchange.json(200, await exchange.gate.controlPlane.objects(app));
+    async answer(exchange, { app, session, detail, waits }) {
+      const query = {
+        ...(app === undefined ? {} : { app }),
+        ...(session === undefined ? {} : { session, detail: true }),
+        ...(detail === undefined ? {} : { detail }),
+        ...(waits === undefined ? {} : { waits }),
+      };
+      exchange.json(200, await exchange.gate.controlPlane.objects(query));
     },
   }),
   route({

@@ -1,12 +1,12 @@
 // The gateway's port, answered by the parts of this process.
 
 import { availableParallelism, freemem, totalmem } from 'node:os';
-import { ERROR_TABLE, type MonotonicMs } from '../base/index.ts';
+import { ERROR_TABLE } from '../base/index.ts';
 import { APPS_MAX, type AppRegistry, BUNDLE_BYTES_MAX, VERSIONS_KEPT_MAX } from '../cluster/index.ts';
 import { ANSWER_MS_MAX } from '../executor/host/index.ts';
 import type { ControlPlane } from '../gateway/index.ts';
 import type { Clock, Timers } from '../platform/index.ts';
-import { type AppObjects, type HostStats, type InstanceInfo, TRIGGER_VALUE_BYTES_MAX } from '../protocol/index.ts';
+import { type HostStats, type InstanceInfo, TRIGGER_VALUE_BYTES_MAX } from '../protocol/index.ts';
 import {
   type Coordinator,
   DEAD_LETTER_BYTES_MAX,
@@ -31,12 +31,12 @@ import {
 import type { Supervisor } from '../supervisor/index.ts';
 import { CUSTOM_STATE_CHARS_MAX, EVALUATION_QUEUE_MAX, EVALUATION_TRIES_MAX } from '../trigger/index.ts';
 import type { Deployments } from './deployments.ts';
+import { statsOf } from './host-answers.ts';
 import { LOG_ENTRIES_MAX, type LogBook } from './log-book.ts';
 import { metricsText } from './metrics.ts';
+import { objectsOf } from './objects.ts';
 import type { Settings } from './settings.ts';
 
-/** A host that is too busy to answer is left out of an overview. */
-const STATS_MS_MAX = 2_000;
 export const NODE_NAME = 'local';
 
 export interface ControlPlaneParts {
@@ -78,7 +78,7 @@ export function createControlPlane(parts: ControlPlaneParts): ControlPlane {
     cancelSession: (session) => door.cancelSession(session),
     retrySession: (session) => door.retrySession(session),
     forkSession: (session) => door.forkSession(session),
-    objects: (app) => objects(parts, app),
+    objects: (query) => objectsOf(parts, query),
     instances: (app) => instances(parts, app),
     nodes: async () => ({ nodes: [node(parts)] }),
     deadLetters: ({ app, limit }) => door.letters.list(app, limit),
@@ -96,52 +96,6 @@ export function createControlPlane(parts: ControlPlaneParts): ControlPlane {
     notReady: parts.notReady,
     bodyBytesMax: settings.bodyBytesMax,
   };
-}
-
-async function statsOf(
-  { supervisor, registry, clock, timers }: ControlPlaneParts,
-  app: string | undefined,
-): Promise<{ app: string; version: string; stats: HostStats }[]> {
-  if (app !== undefined && registry.current(app) === undefined) throw unknownApp(app, registry.names());
-  const found: { app: string; version: string; stats: HostStats }[] = [];
-  const asked = supervisor.states().filter((host) => app === undefined || host.app === app);
-  await Promise.all(
-    asked.map(async (host) => {
-      const answer = host.connection?.request({ type: 'stats-get' });
-      if (answer === undefined) return;
-      let cancel = () => {};
-      const late = new Promise<undefined>((resolve) => {
-        cancel = timers.set((clock.monotonicMs() + STATS_MS_MAX) as MonotonicMs, () => resolve(undefined));
-      });
-      const said = await Promise.race([answer.catch(() => undefined), late]);
-      cancel();
-      if (said?.reply.stats !== undefined)
-        found.push({ app: host.app, version: host.version, stats: said.reply.stats });
-    }),
-  );
-  return found;
-}
-
-async function objects(parts: ControlPlaneParts, app: string | undefined): Promise<{ apps: readonly AppObjects[] }> {
-  const { registry, coordinator } = parts;
-  const all = await statsOf(parts, app);
-  const names = app === undefined ? [...registry.names()].sort() : [app];
-  const apps = names.map((name) => {
-    const held = coordinator.triggers.heldOf(name);
-    let memoryBytes = held.bytes;
-    let spilledBytes = 0;
-    let count = held.objects;
-    for (const one of all) {
-      if (one.app !== name) continue;
-      memoryBytes += one.stats.memoryBytes;
-      spilledBytes += one.stats.spilledBytes;
-      count += one.stats.objects;
-    }
-    const persistedBytes = coordinator.persisted.bytesOf(name);
-    const sessions = coordinator.table.liveOf(name);
-    return { app: name, memoryBytes, spilledBytes, persistedBytes, objects: count, sessions };
-  });
-  return { apps };
 }
 
 async function instances(

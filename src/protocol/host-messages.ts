@@ -8,7 +8,16 @@ import type { ErrorData } from '../base/index.ts';
 import type { FinalFailure } from './dead-letter.ts';
 import type { Evaluation, EvaluationResult } from './evaluation.ts';
 import type { TriggerSpec } from './manifest.ts';
-import type { InstanceInfo, LogEntry, SessionCounts, SessionRecord, SessionTrace, UnfiredTrigger } from './session.ts';
+import type {
+  InstanceInfo,
+  LogEntry,
+  ObjectStoreStats,
+  SessionCounts,
+  SessionObjects,
+  SessionRecord,
+  SessionTrace,
+  UnfiredTrigger,
+} from './session.ts';
 import type { ObjectHeader, PayloadHeader } from './values.ts';
 
 export const HOST_PROTOCOL_VERSION = 2;
@@ -101,6 +110,8 @@ export type ServerToHost =
   /** How far a running session is. Reply: `progress`, or an error when it is not here. */
   | { readonly type: 'progress-get'; readonly requestId: number; readonly session: string }
   | { readonly type: 'stats-get'; readonly requestId: number }
+  /** Reply: `objects`, of one session or of all. */
+  | { readonly type: 'objects-get'; readonly requestId: number; readonly session?: string }
   /** Executions that this host should have. Reply: `unknown`, those that it does not have. */
   | {
       readonly type: 'sessions-check';
@@ -198,6 +209,7 @@ export type HostToServer =
       readonly trace?: SessionTrace;
       readonly progress?: SessionProgress;
       readonly stats?: HostStats;
+      readonly objects?: HostObjects;
       readonly unknown?: readonly string[];
     };
 
@@ -210,6 +222,12 @@ export interface LaneAccount {
   readonly objects: number;
   readonly bytes: number;
   readonly meteredMs: number;
+}
+
+/** Whose the objects of one app host are: the largest STATS_ROWS_MAX rows of each. */
+export interface HostObjects {
+  readonly bySession: readonly SessionObjects[];
+  readonly waits: readonly (UnfiredTrigger & { readonly session: string })[];
 }
 
 /** What one app host says of itself. */
@@ -234,20 +252,6 @@ export interface HostStats {
     readonly p50Ms: number;
     readonly p99Ms: number;
   }[];
-}
-
-/** Memory and disk that the objects take, in whole pages. */
-export interface ObjectStoreStats {
-  /** Pages in use, by whatever. */
-  readonly usedBytes: number;
-  /** objectBytesMax. */
-  readonly budgetBytes: number;
-  /** objectBytesMax and objectOverBytesMax. */
-  readonly capacityBytes: number;
-  /** Of the pages in use, those of objects. */
-  readonly blockBytes: number;
-  /** Places in the spill file; objects that are in memory too keep theirs. */
-  readonly fileBytes: number;
 }
 
 /** What the server hands to the process it spawns, as JSON in the environment variable ANTRAIL_HOST. */

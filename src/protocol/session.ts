@@ -131,6 +131,48 @@ export interface PersistedInfo {
   readonly at: string;
 }
 
+/** Objects of one session. */
+export interface SessionObjects {
+  readonly session: string;
+  readonly memoryBytes: number;
+  readonly spilledBytes: number;
+  readonly objects: number;
+}
+
+/** A trigger that holds objects and waits for more. */
+export interface WaitingTrigger {
+  readonly app: string;
+  /** Null for a bucket-scoped one. */
+  readonly session: string | null;
+  readonly bucket: string;
+  readonly trigger: string;
+  readonly held: number;
+  readonly waitsFor: string;
+}
+
+/** What `GET /v1/objects?detail=true` adds to an app. Over sessions and triggers the bytes add up to those of the app. */
+export interface AppObjectsDetail {
+  readonly bySession: readonly SessionObjects[];
+  /** Held by bucket-scoped triggers, in the memory of the server. */
+  readonly held: { readonly objects: number; readonly bytes: number };
+  /** One for each app host. */
+  readonly stores: readonly ({ readonly version: string } & ObjectStoreStats)[];
+}
+
+/** Memory and disk that the objects of one app host take, in whole pages. */
+export interface ObjectStoreStats {
+  /** Pages in use, by whatever. */
+  readonly usedBytes: number;
+  /** objectBytesMax. */
+  readonly budgetBytes: number;
+  /** objectBytesMax and objectOverBytesMax. */
+  readonly capacityBytes: number;
+  /** Of the pages in use, those of objects. */
+  readonly blockBytes: number;
+  /** Places in the spill file; objects that are in memory too keep theirs. */
+  readonly fileBytes: number;
+}
+
 export interface AppObjects {
   readonly app: string;
   readonly memoryBytes: number;

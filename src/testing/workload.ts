@@ -246,7 +246,7 @@ export class Workload {
 
   async #lookAround(script: AppScript): Promise<void> {
     const { app } = script;
-    await this.#client.ask('objects', { app }, (plane) => plane.objects(app));
+    await this.#client.ask('objects', { app }, (plane) => plane.objects({ app }));
     await this.#client.ask('list', { app }, (plane) => plane.listSessions({ app, limit: 10 }));
     const session = this.#known[this.#random.int(Math.max(1, this.#known.length))];
     if (session !== undefined) await this.#client.ask('trace', { session }, (plane) => plane.trace(session));

@@ -292,6 +292,32 @@ test('an object of a running session can be read, in ranges too; afterwards it i
   assert.equal(gone.json.code, 'E_OBJECT_GONE');
 });
 
+test('bytes are accounted for by session, and triggers that wait half-filled are named', async () => {
+  const { session } = (await put('grouped', 'wait-a', new Uint8Array(100_000), { open: 'true' })).json;
+  await put('grouped', 'wait-b', new Uint8Array(50), { session });
+  await put('held', 'x'.repeat(30), new Uint8Array(20_000));
+  const { json } = await server.get('/v1/objects', { query: { app: 'objects', session, waits: 'true' } });
+  assert.deepEqual(json.apps[0].bySession, [{ session, memoryBytes: 100_050, spilledBytes: 0, objects: 2 }]);
+  const waits = json.waits.filter((one: { session: string }) => one.session === session);
+  assert.deepEqual(
+    waits.map(({ waitsFor, ...rest }: { waitsFor: string }) => ({ ...rest, says: waitsFor.length > 0 })),
+    [{ app: 'objects', session, bucket: 'grouped', trigger: 'all', held: 2, says: true }],
+  );
+  await server.ask('POST', `/v1/sessions/${session}/buckets/grouped/close`);
+  await server.ended(session);
+  const after = (await server.get('/v1/objects', { query: { app: 'objects', session } })).json;
+  assert.deepEqual(after.apps[0].bySession, []);
+  const plain = (await server.get('/v1/objects?app=objects')).json;
+  assert.deepEqual(Object.keys(plain.apps[0]), [
+    'app',
+    'memoryBytes',
+    'spilledBytes',
+    'persistedBytes',
+    'objects',
+    'sessions',
+  ]);
+});
+
 test('persisted objects are listed by name, and deleted for good', async () => {
   for (const name of ['b', 'a', 'c']) await server.call('objects/keep', { name, size: 2_000_000 });
   const list = (query: Record<string, string | number> = {}) =>

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { readdirSync, readlinkSync, statSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { after, before, test } from 'node:test';
-import { accounts, assertNothingLeft } from '../fixtures/accounts.ts';
+import { accounts, assertBalanced, assertNothingLeft } from '../fixtures/accounts.ts';
 import { residentBytes, Served, until } from '../fixtures/served.ts';
 
 const MIB = 1024 * 1024;
@@ -109,7 +109,7 @@ test('objects that nobody uses are on disk; by name and over HTTP they are as th
     }
     return (await spilled()) > 200 * MIB;
   }, 'all is sent and most of it spilled');
-  const seen = await accounts(server);
+  const seen = await assertBalanced(server);
   assert.equal(seen.apps[0]?.objects, 2 * 152);
   assert.ok((seen.apps[0]?.memoryBytes ?? 0) < 80 * MIB, `${seen.apps[0]?.memoryBytes} bytes in memory`);
   assert.ok(residentBytes(await server.host('spill')) - resident < 150 * MIB, 'resident memory follows the budget');

@@ -12,6 +12,7 @@ import { Driver } from './driver.ts';
 import type { RunningInstance } from './instances.ts';
 import { LentObjects } from './lent-objects.ts';
 import { PREWARMED_INSTANCES } from './limits.ts';
+import { hostObjects } from './object-accounts.ts';
 import { ObjectReaders } from './object-readers.ts';
 import { ObjectRequests } from './object-requests.ts';
 import type { HostPorts } from './ports.ts';
@@ -158,6 +159,13 @@ export class Host {
           this.#driver.drain();
           const unknown = message.sessions.filter(({ session, run }) => !this.#driver.isKnownRun(session, run));
           return { unknown: unknown.map(({ session }) => session) };
+        });
+        break;
+      case 'objects-get':
+        this.#answer(message.requestId, () => {
+          this.#driver.drain();
+          const { sessions, spiller } = this.#driver;
+          return { objects: hostObjects(sessions.sessions(), spiller, message.session) };
         });
         break;
       case 'reply':

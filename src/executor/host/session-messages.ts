@@ -102,7 +102,7 @@ function headerOf(session: Session, object: StoredObject, size: number): ObjectH
 }
 
 /** Triggers that hold objects and wait for more. */
-function unfiredOf(session: Session): { bucket: string; trigger: string; held: number; waitsFor: string }[] {
+export function unfiredOf(session: Session): { bucket: string; trigger: string; held: number; waitsFor: string }[] {
   const unfired: { bucket: string; trigger: string; held: number; waitsFor: string }[] = [];
   for (const [key, machine] of session.triggers) {
     const waitsFor = machine.waitsFor();

@@ -181,6 +181,17 @@ export class BucketTriggers {
     return { objects, bytes: state?.heldBytes ?? 0 };
   }
 
+  /** Triggers that hold objects and wait for more. */
+  waitsOf(app: string): { bucket: string; trigger: string; held: number; waitsFor: string }[] {
+    const waits: { bucket: string; trigger: string; held: number; waitsFor: string }[] = [];
+    for (const { placement, machine, held } of this.#apps.get(app)?.states ?? []) {
+      const waitsFor = machine.waitsFor();
+      if (held.size === 0 || waitsFor === undefined) continue;
+      waits.push({ bucket: placement.bucket, trigger: placement.trigger, held: held.size, waitsFor });
+    }
+    return waits;
+  }
+
   /** An object arrived from a session of `version`. */
   take(
     source: { app: string; version: string; object: StoredObject; durable: boolean },
