@@ -25,7 +25,8 @@ const NAMES = [
   'send-inline',
   'chain-1000-whole-per-hop',
   ...SIZES.flatMap((size) => [`handoff-${size}`, `handoff-${size}-filled`]),
-  'fanin-1000-per-branch',
+  ...[1, 10, 1_000].map((branches) => `fanin-${branches}-per-branch`),
+  ...['server', 'host'].flatMap((process) => [`fanin-1000-${process}-memory`, `fanin-100000-${process}-memory`]),
   ...['fanout', 'fanin'].flatMap((fan) =>
     [2, 4, 8, 16].flatMap((width) =>
       FAN_SIZES.flatMap((size) => ['internal', 'external'].map((part) => `${fan}-${width}-${size}-${part}`)),
@@ -60,7 +61,7 @@ test('a quick run of `interaction` gives every figure, once and finite', async (
     const { name, value, unit, p99, baseline, ratio, ...rest } = metric;
     assert.deepEqual(rest, {}, `${name} has only what the format names`);
     assert.ok(Number.isFinite(value) && value > 0, `${name} is ${value}`);
-    assert.match(unit, /^(µs|ms|requests\/s)$/);
+    assert.match(unit, /^(µs|ms|MiB|requests\/s)$/);
     if (p99 !== undefined) assert.ok(p99 >= value, `${name}: p99 ${p99} is below the median ${value}`);
     assert.equal(ratio !== undefined, WITH_RATIO.includes(name), `${name}: ratio`);
     if (ratio !== undefined) assert.equal(ratio, value / (baseline as number), name);
