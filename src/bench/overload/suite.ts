@@ -21,8 +21,8 @@ export const OVERLOAD_TARGETS: Readonly<Record<string, Target>> = {
 
 const TIMES_CAPACITY = 3;
 const CONNECTIONS = 64;
-/** A tenth of the default, so that the queue is full within a second or two on a slow machine too. */
-const QUEUE_MAX = 1_000;
+/** A hundredth of the default, so that the queue is full within a second or two on a slow machine too. */
+const QUEUE_MAX = 100;
 /** More than the queue, what runs and what is being refused: what is accepted holds a connection until it is answered. */
 const CONNECTIONS_MAX = 4_000;
 const US_PER_S = 1_000_000;
