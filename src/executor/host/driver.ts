@@ -7,7 +7,7 @@
 //
 // HO2. An instance's death is handled after its whole ring was read.
 
-import { assert, type ErrorData, hexOf, Prng, toErrorData } from '../../base/index.ts';
+import { assert, type ErrorData, type Hash64, hexOf, Prng, toErrorData } from '../../base/index.ts';
 import {
   type AppTables,
   buildTables,
@@ -447,15 +447,27 @@ export class Driver {
     this.cancelIfAsked(ticket.session);
   }
 
+  /** An instance died between claiming it and telling that it began it, whoever had offered it. */
+  #claimLost(sessionNo: number, id: Hash64): void {
+    const session = this.sessions.sessionByNo(sessionNo);
+    const invocation = session === undefined ? undefined : findInvocation(session, id);
+    if (invocation?.place === 'held') this.apply({ type: 'offer-lost', invocation });
+    else if (invocation?.place === 'queued') {
+      this.schedule(this.scheduler.handle({ type: 'offer-refused', invocation }, this.now()));
+    }
+  }
+
   #instanceExited(running: RunningInstance, error: ErrorData): void {
     // (HO2)
     do this.drain();
     while (running.reader.peek() !== undefined);
     const attempts = this.instances.allAttemptsOver(running);
-    const blocks = this.instances.remove(running);
-    for (const block of blocks) this.#slab.free(block);
+    const claimed = this.instances.remove(running);
+    for (const { block } of claimed) if (block !== undefined) this.#slab.free(block);
     const owner = running.slot + 2;
     const pool = this.instances.pool(running.instance.pool);
+    // First: what it had begun, and not yet taken out of its slot, is running until it is lost.
+    for (const { sessionNo, hi, lo } of claimed) this.#claimLost(sessionNo, { hi, lo });
     for (const attempt of attempts) {
       const session = this.sessions.sessionByNo(attempt.sessionNo);
       const invocation = session === undefined ? undefined : findInvocation(session, attempt.id);
@@ -465,14 +477,7 @@ export class Driver {
     const missing: Invocation[] = [];
     for (const session of this.sessions.sessions()) {
       for (const invocation of liveInvocationsOf(session)) {
-        // What it made itself, or what the host had put on offer and it had claimed.
-        const isMine = invocation.place === 'held' && invocation.slot === running.slot;
-        const isOffered =
-          invocation.place === 'queued' &&
-          invocation.row.pool === pool.name &&
-          this.scheduler.isOnOffer(invocation) &&
-          !this.#loading.has(invocation);
-        if (!isMine && !isOffered) continue;
+        if (invocation.place !== 'held' || invocation.slot !== running.slot) continue;
         const { tickets } = this.instances.pool(invocation.row.pool);
         if (!tickets.holds(session.no, invocation.id.hi, invocation.id.lo, owner)) missing.push(invocation);
       }
@@ -480,11 +485,8 @@ export class Driver {
     // Another may have begun one just now: then it has told so before it left the slot (TK3).
     if (missing.length > 0) this.rings.readAll();
     for (const invocation of missing) {
-      if (invocation.place === 'held' && invocation.slot === running.slot) {
+      if (invocation.place === 'held' && invocation.slot === running.slot)
         this.apply({ type: 'offer-lost', invocation });
-      } else if (invocation.place === 'queued') {
-        this.schedule(this.scheduler.handle({ type: 'offer-refused', invocation }, this.now()));
-      }
     }
     this.#lent.instanceGone(running);
     this.bytes.sweep(owner);

@@ -342,6 +342,8 @@ export class Host {
     switch (message.type) {
       case 'ready':
         this.#driver.instances.admit(running);
+        // It takes what is on offer by itself, and may be at it: it is looked after whether or not it tells.
+        this.#driver.rings.expectsNews = true;
         this.#driver.schedule(
           this.#driver.scheduler.handle({ type: 'instance-ready', slot: running.slot }, this.#driver.now()),
         );

@@ -20,7 +20,7 @@ import {
   type InstanceToHost,
   LANE_SESSIONS,
   type Speaker,
-  type TicketBlock,
+  type SweptTicket,
   Tickets,
 } from '../shared/index.ts';
 import type { HostPorts, HostThread } from './ports.ts';
@@ -255,9 +255,9 @@ export class Instances {
 
   /**
    * The thread is gone and everything that it told was read: its slots are free again.
-   * @returns blocks that it had claimed and not freed.
+   * @returns what it had claimed and not begun, or begun and not taken out of its slot.
    */
-  remove(running: RunningInstance): TicketBlock[] {
+  remove(running: RunningInstance): SweptTicket[] {
     this.pool(running.instance.pool).memberBytes[running.slot] = 0;
     this.#running[running.slot] = undefined;
     this.bells.reset(running.slot);

@@ -29,5 +29,12 @@ export {
   writeStarted,
 } from './records.ts';
 export { readTicket, type Ticket, ticketBytesMax, writeTicket } from './ticket-body.ts';
-export { createTicketMemory, stepsAheadOf, type TicketBlock, type TicketKey, Tickets } from './tickets.ts';
+export {
+  createTicketMemory,
+  type SweptTicket,
+  stepsAheadOf,
+  type TicketBlock,
+  type TicketKey,
+  Tickets,
+} from './tickets.ts';
 export { withUserStack } from './user-stack.ts';

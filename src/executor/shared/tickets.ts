@@ -66,6 +66,14 @@ export interface TicketBlock {
   readonly size: number;
 }
 
+/** Nobody will begin it, and nobody else will free its block. */
+export interface SweptTicket {
+  readonly sessionNo: number;
+  readonly hi: number;
+  readonly lo: number;
+  readonly block: TicketBlock | undefined;
+}
+
 export class Tickets {
   readonly #words: Int32Array;
   readonly #floats: Float64Array;
@@ -216,26 +224,34 @@ export class Tickets {
     return false;
   }
 
-  /** Frees what the dead thread `owner` was writing or had claimed (TK2). @returns blocks that nobody will free else. */
-  sweep(owner: number): TicketBlock[] {
+  /** Frees what the dead thread `owner` was writing or had claimed (TK2). @returns what it had claimed, in no order. */
+  sweep(owner: number): SweptTicket[] {
     const words = this.#words;
-    const blocks: TicketBlock[] = [];
+    const swept: SweptTicket[] = [];
     for (let slot = 0; slot < TICKET_SLOTS; slot++) {
       const at = this.#at(slot);
       const word = Atomics.load(words, at);
       const state = word & 3;
       if ((state !== WRITING && state !== CLAIMED) || ((word >>> 2) & 255) !== owner) continue;
       const segment = words[at + W_SEGMENT] as number;
-      if (state === CLAIMED && segment >= 0) {
-        blocks.push({
-          segment,
-          offset: this.#floats[at / 2 + W_OFFSET_F64] as number,
-          size: this.#floats[at / 2 + W_SIZE_F64] as number,
+      if (state === CLAIMED) {
+        swept.push({
+          sessionNo: (words[at + W_SESSION] as number) >>> 0,
+          hi: (words[at + W_HI] as number) >>> 0,
+          lo: (words[at + W_LO] as number) >>> 0,
+          block:
+            segment < 0
+              ? undefined
+              : {
+                  segment,
+                  offset: this.#floats[at / 2 + W_OFFSET_F64] as number,
+                  size: this.#floats[at / 2 + W_SIZE_F64] as number,
+                },
         });
       }
       this.done(slot);
     }
-    return blocks;
+    return swept;
   }
 
   /** Bodies in the object store of everything that is on offer or being read. */
