@@ -56,6 +56,8 @@ const START_MS = 20;
 const LOAD_MS = 5;
 const TURN_MS = 0.01;
 const POST_MS = 0.05;
+const LATE_POST_MS = 10;
+const LATE_SHARE = 0.05;
 const WAKE_MS = 0.05;
 const END_MS = 2;
 const TINY_MS = 1e-6;
@@ -166,7 +168,7 @@ export class AppProcess implements SpawnedProcess {
     const post = (message: InstanceToHost): void => {
       world.touch(actor);
       const copy = structuredClone(message);
-      thread.lastOutMs = Math.max(thread.lastOutMs + TINY_MS, world.nowMs + world.schedule.float() * POST_MS);
+      thread.lastOutMs = Math.max(thread.lastOutMs + TINY_MS, world.nowMs + this.#postMs());
       world.at(this.actor, thread.lastOutMs, '', () => {
         world.note(`${actor.name} => ${this.actor.name} ${copy.type}`);
         options.onMessage(copy);
@@ -217,11 +219,17 @@ export class AppProcess implements SpawnedProcess {
 
   #deliver(thread: Thread, message: HostToInstance): void {
     const { world } = this.#parts;
-    thread.lastInMs = Math.max(thread.lastInMs + TINY_MS, world.nowMs + world.schedule.float() * POST_MS);
+    thread.lastInMs = Math.max(thread.lastInMs + TINY_MS, world.nowMs + this.#postMs());
     world.at(thread.actor, thread.lastInMs, '', () => {
       world.note(`${this.actor.name} => ${thread.actor.name} ${message.type}`);
       thread.receive?.(message);
     });
+  }
+
+  /** Now and then the receiver is at something else. */
+  #postMs(): number {
+    const { schedule } = this.#parts.world;
+    return schedule.float() * (schedule.float() < LATE_SHARE ? LATE_POST_MS : POST_MS);
   }
 
   #threadDied(thread: Thread): void {

@@ -1,13 +1,12 @@
 // Firings of bucket scope: over all sessions of an app, whatever died.
 //
-// BF1. An object is in at most one firing that counts: one of a session that is durable, or that this server made.
+// BF1. An object is in at most one firing that counts: one of a session that is known at the end.
 // BF2. A firing is as its trigger says: at most `size` objects, exactly `k` of one group, never none.
 // BF3. What a durable session has sent, and ended, is in a firing, or still waits to be: fewer than fill one.
 
 import type { TriggerSpec } from '../protocol/index.ts';
 import { objectsOf, wasCutShort } from './check-session-firings.ts';
 import {
-  bootOf,
   callsOf,
   dutiesOf,
   type Evidence,
@@ -21,9 +20,11 @@ import {
 import type { Execution } from './history.ts';
 
 export function checkBucketFirings(evidence: Evidence): Violation[] {
-  const { history, scripts, boots } = evidence;
+  const { history, scripts } = evidence;
   const violations: Violation[] = [];
-  const counts = (session: string) => isDurable(session) || bootOf(session) === boots;
+  // A firing begins before its session is durable; if it never was, it is as if it had not been.
+  const records = recordsOf(history);
+  const counts = (session: string) => records.has(session);
   for (const script of scripts) {
     for (const [name, { bucket, trigger }] of dutiesOf(script)) {
       if (!isBucketScoped(trigger)) continue;

@@ -120,10 +120,15 @@ export function objectsOf(
   return objects;
 }
 
-/** Nothing overtook it, and it did not die. */
-function countsWhole({ end }: Execution): boolean {
-  return end !== undefined && end.error === undefined;
+/** Nothing overtook it, and it did not die: it was not late, and it was not the last that a `rerun` rule allows. */
+function countsWhole({ end, attempt, beganMs, timeoutMs }: Execution): boolean {
+  if (end === undefined || end.error !== undefined) return false;
+  return end.atMs - beganMs < timeoutMs - HAIR_MS && attempt <= RERUN_ATTEMPTS_MAX;
 }
+
+const HAIR_MS = 5;
+/** interface.md 5. */
+const RERUN_ATTEMPTS_MAX = 5;
 
 /** (FI1) */
 function sharedObject(firings: readonly Firing[], { possible }: Objects): string | undefined {

@@ -5,7 +5,7 @@
 // SE3. What a caller is told is an output of the session, else what its first entry returned, else its error.
 // SE4. One process says at most once that a run has ended.
 
-import { bootOf, callsOf, type Evidence, grouped, isDurable, recordsOf, type Violation } from './evidence.ts';
+import { bootOf, callsOf, type Evidence, grouped, heardOf, isDurable, recordsOf, type Violation } from './evidence.ts';
 import type { Execution } from './history.ts';
 
 interface Told {
@@ -19,6 +19,7 @@ export function checkSessions(evidence: Evidence): Violation[] {
   const violations: Violation[] = [];
   const fail = (message: string) => violations.push({ checker: 'sessions', message });
   const ran = grouped(history.executions, ({ session }) => session);
+  const heard = heardOf(history);
   const cancelled = new Set(callsOf(history, 'cancel').map(({ detail }) => detail.session));
 
   for (const [session, call] of [
@@ -27,7 +28,8 @@ export function checkSessions(evidence: Evidence): Violation[] {
     const { answer } = call;
     if (answer?.ok === false) {
       const isLost = answer.error.code === 'E_SESSION_LOST' && !isDurable(session) && bootOf(session) < boots;
-      if (!isLost) fail(`SE1: nothing is known of ${session}: ${answer.error.code} ${answer.error.message}`);
+      if (!isLost && heard.has(session))
+        fail(`SE1: nothing is known of ${session}: ${answer.error.code} ${answer.error.message}`);
     }
   }
   for (const [session, record] of recordsOf(history)) {

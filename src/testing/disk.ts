@@ -30,6 +30,10 @@ export class SimDisk {
   #lastFlushMs = 0;
   /** How long a write takes, at the most. */
   slownessMs = 2;
+  /** For planted bugs: it says that something is durable when it is only asked for. */
+  isHasty = false;
+  /** For planted bugs: what is written at all. */
+  filter: (change: KeyValueChange) => boolean = () => true;
 
   constructor(world: World) {
     this.#world = world;
@@ -109,9 +113,10 @@ export class SimDisk {
   #write(actor: Actor, changes: readonly KeyValueChange[]): Promise<void> {
     if (!actor.alive) return new Promise(() => {});
     const world = this.#world;
-    const one: Pending = { changes: changes.map(copyOf), committed: false };
+    const one: Pending = { changes: changes.filter(this.filter).map(copyOf), committed: false };
     this.#pending.push(one);
     return new Promise((resolve) => {
+      if (this.isHasty) resolve();
       this.#lastCommitMs = Math.max(this.#lastCommitMs, world.nowMs + world.schedule.float() * this.slownessMs * 0.2);
       this.#lastFlushMs = Math.max(
         this.#lastFlushMs + TINY_MS,

@@ -76,6 +76,16 @@ export function recordsOf(history: History): Map<string, SessionRecord> {
   return records;
 }
 
+/** Sessions that a client was told of when it asked for something: those that only look do not count. */
+export function heardOf(history: History): Set<string> {
+  const heard = new Set<string>();
+  for (const { what, answer } of history.calls) {
+    const session = answer?.ok === true ? ((answer.value ?? {}) as { session?: string }).session : undefined;
+    if (session !== undefined && what !== 'session' && what !== 'trace') heard.add(session);
+  }
+  return heard;
+}
+
 export function isDurable(session: string): boolean {
   return session.startsWith('d');
 }

@@ -7,6 +7,7 @@ import type { AppScript, FunctionScript, Step } from './script.ts';
 /** Functions send only to what lies deeper, so that every session comes to an end. */
 const DEPTH_MAX = 3;
 const FUNCTIONS_MAX = 10;
+const RERUN_MS_MIN = 8;
 /** Above what rides inside messages, so that the object store is used. */
 const PADDING_BYTES = 3_000;
 
@@ -15,6 +16,7 @@ export interface Mischief {
   readonly failing: number;
   readonly hanging: number;
   readonly exiting: number;
+  readonly dragging: number;
 }
 
 export function generateApp(random: Prng, app: string, mischief: Mischief): AppScript {
@@ -51,9 +53,10 @@ class Generator {
       else steps.push(this.#chance(0.5) ? { do: 'output', count: 1 } : { do: 'sleep', ms: this.#random.int(5) });
     }
     if (depth > 0 && this.#chance(0.2)) steps.push({ do: 'output', count: 1, padding: this.#padding() });
-    const failure = this.#failure();
+    const options = this.#options();
+    const failure = this.#failure(options.timeoutMs ?? 0);
     if (failure !== undefined) steps.splice(this.#random.int(steps.length + 1), 0, failure);
-    this.#functions[name] = { options: this.#options(), steps };
+    this.#functions[name] = { options, steps };
     return name;
   }
 
@@ -68,11 +71,14 @@ class Generator {
     };
   }
 
-  #failure(): Step | undefined {
-    const { failing, hanging, exiting } = this.#mischief;
+  #failure(timeoutMs: number): Step | undefined {
+    const { failing, hanging, exiting, dragging } = this.#mischief;
     const attempts = 1 + this.#random.int(3);
     if (this.#chance(failing)) return { do: this.#chance(0.2) ? 'throw-for-good' : 'throw', attempts };
     if (this.#chance(hanging)) return { do: this.#chance(0.3) ? 'spin' : 'hang', attempts: 1 };
+    // Late by a hair, so that it goes on while it is being overtaken.
+    const ms = this.#chance(0.5) ? timeoutMs - 2 + this.#random.int(5) : RERUN_MS_MIN + this.#random.int(40);
+    if (this.#chance(dragging)) return { do: 'drag', attempts: 1 + this.#random.int(2), ms };
     if (this.#chance(exiting)) return { do: 'exit', attempts };
     return undefined;
   }
@@ -162,7 +168,7 @@ class Generator {
     const on: Record<string, TriggerSpec> = { t0: trigger };
     if (this.#chance(0.15)) on.t1 = { kind: 'immediate', run: this.#function(DEPTH_MAX) };
     const rerun = this.#chance(0.15)
-      ? [{ source: producer, expect: 'every-object' as const, timeoutMs: 20 + this.#random.int(80) }]
+      ? [{ source: producer, expect: 'every-object' as const, timeoutMs: RERUN_MS_MIN + this.#random.int(60) }]
       : undefined;
     this.#buckets[bucket] = { on, ...(rerun === undefined ? {} : { rerun }) };
     return steps;

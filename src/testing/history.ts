@@ -45,6 +45,8 @@ export interface Execution {
   readonly incarnation: number;
   readonly thread: string;
   readonly beganMs: number;
+  /** What its function may take. */
+  readonly timeoutMs: number;
   readonly inputs: readonly SeenInput[];
   readonly sends: Sent[];
   readonly notes: Noted[];

@@ -74,7 +74,7 @@ export class SimMachine {
           server.core = core;
           core.ready();
         },
-        (error) => world.uncaught.push(error),
+        (error) => world.caught(error),
       );
     });
     return server;

@@ -15,6 +15,8 @@ export class SimNetwork {
   #addresses = 0;
   /** How long a frame is under way, at the most. */
   latencyMs = 0.2;
+  /** For planted bugs: which blobs a frame really has; undefined: it is lost. */
+  tamper: ((header: unknown, blobs: readonly Uint8Array[]) => readonly Uint8Array[] | undefined) | undefined;
   /** Every frame that arrives, before its receiver sees it. */
   onFrame: ((from: Actor, to: Actor, header: unknown, blobs: readonly Uint8Array[]) => void) | undefined;
 
@@ -50,13 +52,20 @@ export class SimNetwork {
       this.#connections.add(connection);
       world.soon(server, this.latencyMs, `connection from ${actor.name}`, () => {
         const listener = this.#listeners.get(address);
-        if (listener === undefined) {
+        if (listener === undefined || !connection.isOpen) {
           connection.cut();
           refused();
           return;
         }
         listener.accept(connection.ends[1]);
-        world.soon(actor, this.latencyMs, 'connected', () => resolve(connection.ends[0]));
+        world.soon(actor, this.latencyMs, 'connected', () => {
+          if (!connection.isOpen) {
+            reject(new Error('the connection was closed before it was there'));
+            return;
+          }
+          connection.isEstablished = true;
+          resolve(connection.ends[0]);
+        });
       });
     });
   }
@@ -68,7 +77,7 @@ export class SimNetwork {
 
   /** Cuts one of the connections. @returns whether there was one. */
   cutOne(pick: (count: number) => number): boolean {
-    const all = [...this.#connections].filter((one) => one.ends.every((end) => end.isOpen));
+    const all = [...this.#connections].filter((one) => one.isOpen && one.isEstablished);
     const one = all[pick(Math.max(1, all.length))];
     one?.cut();
     return one !== undefined;
@@ -82,6 +91,8 @@ export class SimNetwork {
 class Connection {
   /** Who connected, and who listens. */
   readonly ends: readonly [End, End];
+  /** Both ends know of it. */
+  isEstablished = false;
   readonly #network: SimNetwork;
 
   constructor(world: World, network: SimNetwork, client: Actor, server: Actor, options: ChannelOptions) {
@@ -91,6 +102,10 @@ class Connection {
     a.peer = b;
     b.peer = a;
     this.ends = [a, b];
+  }
+
+  get isOpen(): boolean {
+    return this.ends.every((end) => end.isOpen);
   }
 
   cut(): void {
@@ -198,7 +213,10 @@ class End implements Channel {
 
   arrive(from: Actor, bytes: Buffer): void {
     if (!this.isOpen || this.#cut) return;
-    this.#decoder.push(bytes, ({ header, blobs }) => {
+    this.#decoder.push(bytes, ({ header, blobs: sent }) => {
+      const { tamper } = this.#network;
+      const blobs = tamper === undefined ? sent : tamper(header, sent);
+      if (blobs === undefined) return;
       this.#world.note(`${from.name} -> ${this.actor.name} ${summaryOf(header)}`);
       this.#network.onFrame?.(from, this.actor, header, blobs);
       if (this.isOpen) this.#receive?.(header, blobs);

@@ -24,6 +24,8 @@ export type Step =
   | { readonly do: 'output'; readonly count: number; readonly padding?: number }
   | { readonly do: 'call'; readonly function: string }
   | { readonly do: 'sleep'; readonly ms: number }
+  /** Sleeps in the first so many attempts only. */
+  | { readonly do: 'drag'; readonly ms: number; readonly attempts: number }
   | { readonly do: 'join'; readonly bucket: string; readonly names?: readonly string[]; readonly count?: number }
   | { readonly do: 'close'; readonly bucket: string }
   | { readonly do: 'get'; readonly bucket: string; readonly name: string }
@@ -58,8 +60,8 @@ export function codeOf(world: World, history: History): AppCode {
     load: (text, place): AppDefinition => {
       const script = JSON.parse(text) as AppScript;
       const functions: Record<string, Fn> = {};
-      for (const [name, { steps }] of Object.entries(script.functions)) {
-        functions[name] = fn((ctx: Ctx, inputs: Inputs) => execute(world, history, place, name, steps, ctx, inputs));
+      for (const [name, one] of Object.entries(script.functions)) {
+        functions[name] = fn((ctx: Ctx, inputs: Inputs) => execute(world, history, place, name, one, ctx, inputs));
       }
       return app(script.app, { entry: script.entry as never, functions });
     },
@@ -71,7 +73,7 @@ function execute(
   history: History,
   place: HandlerPlace,
   name: string,
-  steps: readonly Step[],
+  { steps, options }: FunctionScript,
   ctx: Ctx,
   inputs: Inputs,
 ): unknown {
@@ -83,6 +85,7 @@ function execute(
     incarnation: place.incarnation,
     thread: place.actor.name,
     beganMs: world.nowMs,
+    timeoutMs: options.timeoutMs ?? Number.POSITIVE_INFINITY,
     inputs: inputs.map((one) => ({
       key: keyOf(one.session, one.bucket, one.name),
       session: one.session,
@@ -151,6 +154,8 @@ class Interpreter {
       }
       case 'sleep':
         return this.#pause(step.ms);
+      case 'drag':
+        return attempt <= step.attempts ? this.#pause(step.ms) : undefined;
       case 'join': {
         const { names, count } = step;
         const join = names === undefined ? { count: count ?? 0 } : { names };

@@ -12,12 +12,15 @@ import { Faults, planFaults } from './faults.ts';
 import { generateApp } from './generator.ts';
 import { History } from './history.ts';
 import { SimMachine } from './machine.ts';
+import { PLANTS } from './plants.ts';
 import { codeOf } from './script.ts';
 import { Workload } from './workload.ts';
 import { World } from './world.ts';
 
 export interface SimulationOptions {
   readonly seed: number;
+  /** Name of one of PLANTS. */
+  readonly plant?: string;
   readonly onTrace?: (line: string) => void;
 }
 
@@ -39,7 +42,7 @@ const SPAN_MS = 1_500;
 const QUIET_MS = 60_000;
 
 /** Runs one seed. The same seed gives the same hash. Simulations in one thread run one after the other. */
-export async function simulate({ seed, onTrace }: SimulationOptions): Promise<SimulationResult> {
+export async function simulate({ seed, plant, onTrace }: SimulationOptions): Promise<SimulationResult> {
   const world = new World(seed);
   if (onTrace !== undefined) world.onTrace = onTrace;
   const history = new History();
@@ -53,6 +56,7 @@ export async function simulate({ seed, onTrace }: SimulationOptions): Promise<Si
     failing: random.float() * 0.3,
     hanging: random.float() * 0.15,
     exiting: random.float() * 0.1,
+    dragging: random.float() * 0.25,
   };
   const plan = planFaults(random);
   const scripts = Array.from({ length: random.float() < 0.7 ? 1 : 2 }, (_, i) =>
@@ -83,6 +87,7 @@ export async function simulate({ seed, onTrace }: SimulationOptions): Promise<Si
   const onRejection = (error: unknown) => world.caught(error);
   process.on('unhandledRejection', onRejection);
   process.on('uncaughtException', onRejection);
+  const unplant = PLANTS.find(({ name }) => name === plant)?.put(machine);
   try {
     machine.startServer();
     workload.begin();
@@ -130,6 +135,7 @@ export async function simulate({ seed, onTrace }: SimulationOptions): Promise<Si
       );
     }
   } finally {
+    unplant?.();
     await world.run(world.nowMs);
     process.off('unhandledRejection', onRejection);
     process.off('uncaughtException', onRejection);

@@ -50,13 +50,14 @@ export class Workload {
     }
   }
 
-  /** At the end: what every session that a client has heard of came to. */
+  /** At the end: what every session that a client has heard of, or that has run, came to. */
   async look(history: History): Promise<void> {
     const sessions = new Set<string>();
     for (const { answer } of history.calls) {
       const { session } = (answer?.ok === true ? (answer.value ?? {}) : {}) as { session?: string };
       if (session !== undefined) sessions.add(session);
     }
+    for (const { session } of history.executions) sessions.add(session);
     for (const session of sessions) {
       await this.#client.insist('session', { session }, (plane) => plane.getSession(session));
       await this.#result(session);

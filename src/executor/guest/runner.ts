@@ -36,6 +36,7 @@ import {
   readTicket,
   START_KINDS,
   type Ticket,
+  type TicketBlock,
   Tickets,
   type WordWaits,
   writeEnded,
@@ -384,9 +385,10 @@ export class Runner {
     // The host fills up while this one runs.
     if (this.#tickets.backlog > 0 && this.#tickets.readyCount <= OFFERS_LOW) this.#reporter.ringNow();
     const ticket = readTicket(new ByteReader(block === undefined ? claimed.body : this.#slab.buffer(block)));
-    if (this.#stopped.has(ticket.sessionNo)) this.#tickets.done(claimed.slot);
-    else this.#begin(ticket, this.#startKind(ticket), claimed.slot);
-    if (block !== undefined) this.#slab.free(block);
+    if (this.#stopped.has(ticket.sessionNo)) {
+      this.#tickets.done(claimed.slot);
+      if (block !== undefined) this.#slab.free(block);
+    } else this.#begin(ticket, this.#startKind(ticket), claimed.slot, block);
     return true;
   }
 
@@ -410,11 +412,14 @@ export class Runner {
     return true;
   }
 
-  #begin(ticket: Ticket, start: number, slot: number): void {
+  /** @param slot what it was claimed from, with its block; -1: it was kept here. */
+  #begin(ticket: Ticket, start: number, slot: number, block?: TicketBlock): void {
     const attempt = this.#attemptOf(ticket);
     const now = this.#ports.monotonicMs();
     writeStarted(this.#reporter.ring, attempt, start, now);
     if (slot >= 0) this.#tickets.done(slot);
+    // Before the handler runs: it may end this thread.
+    if (block !== undefined) this.#slab.free(block);
     this.#reporter.told(now, false);
     this.#run(attempt, now, false);
   }
