@@ -1,6 +1,6 @@
 // Invocations that failed for good: looking at them, trying them again, dropping them.
 
-import { apiPath } from '../client/index.ts';
+import { apiPath, PlatformError } from '../client/index.ts';
 import type { DeadLetter, DeadLetterHead, DeadLetterInput } from '../protocol/index.ts';
 import { type CommandSpec, look, type Run } from './command.ts';
 import { errorDataText } from './print-error.ts';
@@ -53,7 +53,14 @@ export const DEAD_LETTERS: CommandSpec = {
     }
     const ids = all === true ? await idsOf(run, app) : [id as string];
     if (ids.length === 0 && !run.json) await run.terminal.out('No dead letters.\n');
-    for (const one of ids) await act(run, action, one);
+    for (const one of ids) {
+      try {
+        await act(run, action, one);
+      } catch (thrown) {
+        // Somebody else dealt with it, or it made room, since the list was made.
+        if (all !== true || !(thrown instanceof PlatformError) || thrown.code !== 'E_DEAD_LETTER_UNKNOWN') throw thrown;
+      }
+    }
     return undefined;
   },
 };

@@ -44,7 +44,13 @@ import { Evaluations } from './evaluations.ts';
 import { HostCounts } from './host-stats.ts';
 import { HOST_OWNER, Instances, type RunningInstance, sameAttempt } from './instances.ts';
 import type { LentObjects } from './lent-objects.ts';
-import { CANCELLED_EARLY_MAX, CLOCK_SET_MS_MIN, HOST_SLICE_MS, LOGS_PER_MESSAGE_MAX } from './limits.ts';
+import {
+  CANCELLED_EARLY_MAX,
+  CLOCK_SET_MS_MIN,
+  FAILURE_LOG_CHARS_MAX,
+  HOST_SLICE_MS,
+  LOGS_PER_MESSAGE_MAX,
+} from './limits.ts';
 import { Offers } from './offers.ts';
 import type { HostPorts } from './ports.ts';
 import { Questions } from './questions.ts';
@@ -762,7 +768,7 @@ export class Driver {
     this.log({
       at: new Date(this.ports.epochMs()).toISOString(),
       level: final ? 'error' : 'warn',
-      message: failureText(error),
+      message: failureText(error).slice(0, FAILURE_LOG_CHARS_MAX),
       session: session.id,
       invocation: hexOf(invocation.id),
       function: row.name,

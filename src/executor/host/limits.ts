@@ -6,6 +6,8 @@ export const HOST_SLICE_MS = 5;
 export const HOP_SAMPLES_MAX = 1_000;
 /** Blobs of one frame from the server. */
 export const FRAME_BYTES_MAX = 4 * 1024 * 1024 * 1024;
+/** What the log says of one failed attempt: stacks and causes, but not a message of megabytes. */
+export const FAILURE_LOG_CHARS_MAX = 8_192;
 /** Log lines of one message to the server. */
 export const LOGS_PER_MESSAGE_MAX = 200;
 /** Sessions that were cancelled before anything was heard of them, newest kept. */

@@ -46,7 +46,10 @@ export const IDEMPOTENCY_WINDOW_MS = 24 * 3_600_000;
 /** How often expired records are looked for, and how many at most go in one transaction. */
 export const SWEEP_INTERVAL_MS = 10 * 60_000;
 export const SWEEP_BATCH = 1_000;
-/** How often it is checked that every live session can go on; one that could not twice in a row is parked. */
+/**
+ * How often it is checked that every live session can go on; one that could not twice in a row is parked. Far above the time
+ * for which a session may be known to an instance alone (LANE_WATCH_MS of the supervisor), so that this is no loss.
+ */
 export const WATCHDOG_MS = 30_000;
 export const IDEMPOTENCY_KEY_CHARS_MAX = 255;
 
