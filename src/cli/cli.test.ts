@@ -84,7 +84,7 @@ const RECORD = {
   error: { code: 'E_FUNCTION_FAILED', message: 'no such \x1b[31mcampaign', stack: 'Error: no\n    at f (app.ts:3:1)' },
   tags: { customer: '42' },
   causes: [],
-  unfired: [{ bucket: 'matches', trigger: 'everySecond', held: 2, waitsFor: 'its window' }],
+  unfired: [{ bucket: 'matches', trigger: 'everySecond', held: 2, waitsFor: 'waits for its window' }],
   startedAt: '2026-01-01T00:00:00.000Z',
   endedAt: '2026-01-01T00:00:01.500Z',
   counts: { invocations: 2, attempts: 3, objects: 4, bytes: 2048, firings: 1 },
@@ -307,7 +307,7 @@ describe('antrail', { concurrency: 2 }, () => {
     assert.match(session, /state +failed\n/);
     assert.match(session, /made of +2 invocations, 3 attempts, 4 objects, 2 KiB, 1 firing\n/);
     assert.match(session, /E_FUNCTION_FAILED no such \\x1b\[31mcampaign\n {2}Error: no\n {6}at f \(app\.ts:3:1\)/);
-    assert.match(session, /unfired +matches\/everySecond held 2 objects, waits for its window/);
+    assert.match(session, /unfired +matches\/everySecond held 2 objects: waits for its window/);
     const trace = await text('trace', SESSION);
     assert.match(trace, /^d1-2s-k3x9a {2}40 ms {2}2 invocations, 3 attempts\n/);
     assert.match(

@@ -115,7 +115,7 @@ function showText(letter: DeadLetter, paint: Paint): string {
   let text = facts(
     [
       ['dead letter', paint('bold', letter.id)],
-      ['function', `${letter.app}/${letter.function}`],
+      letter.function === '' ? ['app', letter.app] : ['function', `${letter.app}/${letter.function}`],
       ['version', letter.version],
       ['session', letter.session],
       ['invocation', letter.invocation],

@@ -113,7 +113,7 @@ function sessionText(record: SessionRecord, paint: Paint): string {
     }
   }
   for (const { bucket, trigger, held, waitsFor } of unfired) {
-    text += `${paint('yellow', 'unfired')}  ${printable(`${bucket}/${trigger} held ${count(held, 'object')}, waits for ${waitsFor}`)}\n`;
+    text += `${paint('yellow', 'unfired')}  ${printable(`${bucket}/${trigger} held ${count(held, 'object')}: ${waitsFor}`)}\n`;
   }
   return text;
 }

@@ -47,8 +47,12 @@ export class Evaluations {
         size,
       };
     });
-    // Copies: the session may end, and its memory be another's, before the class reads it.
-    const values = seen.map((object) => (object === undefined ? NO_BYTES : this.#bytes.bytesOf(object)?.slice()));
+    // Copies: the session may end, and its memory be another's, before the class reads it. Not `slice`, which of a Buffer is
+    // a view of the pool that it lies in, and a message takes all of that along.
+    const values = seen.map((object) => {
+      const bytes = object === undefined ? NO_BYTES : this.#bytes.bytesOf(object);
+      return bytes === undefined ? undefined : new Uint8Array(bytes);
+    });
     if (isWhole(values)) this.ask(evaluation, values, answer);
     else void this.#askOfSpilled(evaluation, seen, answer);
   }
