@@ -15,7 +15,14 @@ import { say } from './setup.mjs';
 const INSTALL_TIMEOUT_MS = 300_000;
 
 /** @type {readonly { program: string, package: string, isPresent: () => boolean, neededBy: string }[]} */
-export const DEBIAN_PACKAGES = [];
+export const DEBIAN_PACKAGES = [
+  {
+    program: 'prlimit',
+    package: 'util-linux',
+    isPresent: () => isOnPath('prlimit'),
+    neededBy: 'test/fault/spill: a disk that takes no more',
+  },
+];
 
 /** Whether a program of this name is on the PATH. */
 export function isOnPath(program, path = process.env.PATH ?? '') {

@@ -3,10 +3,12 @@
 // that move many times as much; hosts killed, disks that are full or lie.
 
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { readdirSync, readlinkSync, statSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { after, before, test } from 'node:test';
 import { accounts, assertBalanced, assertNothingLeft } from '../fixtures/accounts.ts';
+import { needs } from '../fixtures/needs.ts';
 import { residentBytes, Served, until } from '../fixtures/served.ts';
 
 const MIB = 1024 * 1024;
@@ -129,6 +131,34 @@ test('objects that nobody uses are on disk; by name and over HTTP they are as th
   await assertNothingLeft(server);
 });
 
+test('two apps that spill at once do not mix', async () => {
+  await server.deploy(APP.replace("app('spill'", "app('other'"));
+  const answers = await Promise.all(
+    ['spill', 'other', 'spill', 'other'].map((app) =>
+      server.call(`${app}/burst`, { count: 120, size: MIB, bucket: 'work' }),
+    ),
+  );
+  for (const answer of answers) assert.equal(answer.json, 120 * MIB, answer.bytes.toString());
+  await assertNothingLeft(server);
+});
+
+test('a thousand sessions leave memory level', async () => {
+  const pid = await server.host('spill');
+  const round = async (sessions: number) => {
+    const spec = { count: 2, size: 200_000, bucket: 'work' };
+    for (let i = 0; i < sessions; i += 10) {
+      const answers = await Promise.all(Array.from({ length: 10 }, () => server.call('spill/burst', spec)));
+      for (const answer of answers) assert.equal(answer.json, 400_000, answer.bytes.toString());
+    }
+    return residentBytes(pid);
+  };
+  const before = await round(200);
+  const after = await round(800);
+  // 400 MB went through; a leak of a tenth of it would show.
+  assert.ok(after - before < 40 * MIB, `${after - before} bytes more`);
+  await assertNothingLeft(server);
+});
+
 test('cancelled in the middle of it, sessions leave nothing in memory or on disk', async () => {
   const sessions = await Promise.all([0, 1, 2].map(() => server.start('spill/hoard', { count: 100, size: MIB })));
   await until(async () => (await spilled()) > 50 * MIB, 'some of it is spilled');
@@ -163,6 +193,76 @@ test('garbage in the spill file is told apart, and only to who needs it', async 
   assert.match(answer.json.detail, /not what was written/);
   await server.ask('DELETE', `/v1/sessions/${other}`);
   await server.ended(other);
+  await assertNothingLeft(server);
+});
+
+test(
+  'a disk that takes no more costs nothing that fits into memory, and what does not fit says why',
+  await needs('prlimit'),
+  async () => {
+    const pid = await server.host('spill');
+    execFileSync('prlimit', ['--pid', String(pid), `--fsize=${20 * MIB}:`]);
+    // 64 MB and what may be above it (1 GiB): all of it stays in memory.
+    const answer = await server.call('spill/burst', { count: 200, size: MIB, bucket: 'work' });
+    assert.equal(answer.json, 200 * MIB, answer.bytes.toString());
+    const tooMuch = await server.call('spill/burst', { count: 1_300, size: MIB, bucket: 'kept' });
+    assert.equal(tooMuch.status, 429, tooMuch.bytes.toString().slice(0, 300));
+    assert.equal(tooMuch.json.code, 'E_QUOTA_EXCEEDED');
+    assert.match(tooMuch.json.detail, /objectBytesMax.*the disk does not take what is spilled/);
+    const logs = (await server.get('/v1/logs?app=spill')).bytes.toString();
+    assert.match(logs, /objects cannot be spilled, they stay in memory: EFBIG/);
+    await assertNothingLeft(server);
+    execFileSync('prlimit', ['--pid', String(pid), '--fsize=unlimited:']);
+    const again = await server.call('spill/burst', { count: 200, size: MIB, bucket: 'work' });
+    assert.equal(again.json, 200 * MIB, 'the disk works again');
+    assert.equal(await server.host('spill'), pid, 'the host has lived through it');
+    await assertNothingLeft(server);
+  },
+);
+
+test('above the quota on disk the sender is refused by name, and what was there is as it was', async () => {
+  const small = await Served.start({ objectBytesMax: 32 * MIB, objectOverBytesMax: 32 * MIB, spillBytesMax: 64 * MIB });
+  try {
+    await small.deploy(APP);
+    const session = await small.start('spill/hoard', { count: 60, size: MIB });
+    const at = '/v1/apps/spill/buckets/kept/objects';
+    await until(
+      async () => (await small.get(`${at}/sent`, { query: { session } })).status === 200,
+      'all of it is sent',
+    );
+    const refused = await small.call('spill/burst', { count: 200, size: MIB, bucket: 'kept' });
+    assert.equal(refused.json.code, 'E_QUOTA_EXCEEDED', refused.bytes.toString().slice(0, 300));
+    assert.match(refused.json.detail, /the spill file has reached spillBytesMax/);
+    await small.ask('POST', `${at}/go`, 1, { query: { session } });
+    assert.equal((await small.result(session)).json, 60 * MIB);
+    await assertNothingLeft(small);
+  } finally {
+    await small.close();
+  }
+});
+
+test('an object is read to its end although its session has ended, and readers cost no copies of it', async () => {
+  const session = await server.start('spill/hoard', { count: 1, size: 50 * MIB });
+  const url = new URL('/v1/apps/spill/buckets/kept/objects/o-0', server.url);
+  url.searchParams.set('session', session);
+  await until(async () => (await server.ask('HEAD', url.pathname + url.search)).status === 200, 'it was sent');
+  const pids = [server.pid, await server.host('spill')];
+  const before = pids.map(residentBytes);
+  const readers = await Promise.all(Array.from({ length: 32 }, () => fetch(url)));
+  const bodies = readers.map((response) => response.body?.getReader() ?? assert.fail('there is a body'));
+  let size = (await Promise.all(bodies.map((body) => body.read()))).map(({ value }) => value?.length ?? 0);
+  await server.ask('DELETE', `/v1/sessions/${session}`);
+  await server.ended(session);
+  const grown = pids.map((pid, i) => residentBytes(pid) - (before[i] ?? 0));
+  assert.ok(Math.max(...grown) < 300 * MIB, `32 readers of 50 MB made processes grow by ${grown}`);
+  size = await Promise.all(
+    bodies.map(async (body, i) => {
+      let sum = size[i] ?? 0;
+      for (let next = await body.read(); !next.done; next = await body.read()) sum += next.value.length;
+      return sum;
+    }),
+  );
+  assert.deepEqual(new Set(size), new Set([50 * MIB]));
   await assertNothingLeft(server);
 });
 
