@@ -6,7 +6,7 @@
 //
 // At most one attempt of an invocation counts (SM2): a further one has a higher fence.
 
-import type { ErrorData } from '../../base/index.ts';
+import type { ErrorData, Prng } from '../../base/index.ts';
 import type { RerunRow } from '../../bucket/index.ts';
 import type { SessionEvent } from './events.ts';
 import {
@@ -162,8 +162,7 @@ function executeAgain(state: MachineState, invocation: Invocation, rule: RerunRo
     return;
   }
   invocation.reruns++;
-  const base = Math.min(RERUN_BACKOFF_MAX_MS, RERUN_BACKOFF_MIN_MS * 2 ** (invocation.reruns - 1));
-  const pause = base * (1 + BACKOFF_JITTER * state.random.float());
+  const pause = pauseMs(invocation.reruns, RERUN_BACKOFF, state.random);
   retryAt(state, invocation, Math.max(atMs, state.now.monotonicMs) + pause, missedError(rule));
 }
 
@@ -175,8 +174,16 @@ function attemptFailed(state: MachineState, invocation: Invocation, error: Error
     failForGood(state, invocation, error);
     return;
   }
-  const base = Math.min(retries.maxMs, retries.minMs * 2 ** (invocation.failures - 1));
-  retryAt(state, invocation, state.now.monotonicMs + base * (1 + BACKOFF_JITTER * state.random.float()), error);
+  retryAt(state, invocation, state.now.monotonicMs + pauseMs(invocation.failures, retries, state.random), error);
+}
+
+const RERUN_BACKOFF = { minMs: RERUN_BACKOFF_MIN_MS, maxMs: RERUN_BACKOFF_MAX_MS };
+
+/** Before the nth further attempt: doubles each time, is spread so that attempts do not come in step, stays in its bounds. */
+function pauseMs(n: number, { minMs, maxMs }: { minMs: number; maxMs: number }, random: Prng): number {
+  const spread = BACKOFF_JITTER * random.float();
+  const pause = minMs * 2 ** (n - 1) * (1 + spread);
+  return pause <= maxMs ? pause : Math.max(minMs, maxMs * (1 - spread));
 }
 
 function missedError(rule: RerunRow): ErrorData {
