@@ -8,6 +8,7 @@ import fc from 'fast-check';
 import type { EpochMs, ErrorData, MonotonicMs, SessionId } from '../../base/index.ts';
 import {
   CANCEL_GRACE_MS,
+  LIVE_INPUT_BYTES_MAX,
   LIVE_SESSIONS_MAX,
   ROUND_MS,
   STARTS_UNDER_WAY_BYTES_MAX,
@@ -215,4 +216,24 @@ test('sessions that run are limited too, so that those that never end do not fil
   const bench = new Bench();
   for (let i = 0; i < LIVE_SESSIONS_MAX; i++) bench.accept({ entries: [] });
   assert.ok(bench.table.admission.refusal('a', { inputBytes: 0, invocations: 1, delayed: false }, 0) !== undefined);
+});
+
+test('what comes from outside counts as input of its app until its session ends', () => {
+  const bench = new Bench();
+  bench.ready();
+  const { admission } = bench.table;
+  const [one, other] = [bench.accept({ entries: [] }), bench.accept({ entries: [] })];
+  assert.ok(admission.takeInput(one, LIVE_INPUT_BYTES_MAX - 10));
+  assert.equal(admission.takeInput(other, 11), false);
+  assert.ok(admission.takeInput(other, 10));
+  admission.dropInput(other, 4);
+  assert.ok(admission.takeInput(other, 4));
+  assert.ok(admission.refusal('a', { inputBytes: 1, invocations: 1, delayed: false }, 0) !== undefined);
+  bench.end(one);
+  assert.ok(admission.takeInput(other, LIVE_INPUT_BYTES_MAX - 10));
+  bench.end(other);
+  assert.equal(
+    admission.refusal('a', { inputBytes: LIVE_INPUT_BYTES_MAX, invocations: 1, delayed: false }, 0),
+    undefined,
+  );
 });

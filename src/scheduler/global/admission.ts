@@ -131,7 +131,8 @@ export class Admission {
   delayOver(session: Session): void {
     const { app } = this.#versionOf(session);
     app.delayed--;
-    app.inputBytes -= session.inputBytes;
+    app.inputBytes -= session.inputBytes + session.outsideBytes;
+    session.outsideBytes = 0;
   }
 
   /** It is there from now on. */
@@ -139,8 +140,27 @@ export class Admission {
     const { app } = this.#versionOf(session);
     app.live++;
     app.waiting += session.invocationCount;
-    app.inputBytes += session.inputBytes;
+    for (const event of session.outside ?? []) {
+      if (event.type === 'object') session.outsideBytes += event.object.bytes.length;
+    }
+    app.inputBytes += session.inputBytes + session.outsideBytes;
     session.neverBegun = true;
+  }
+
+  /** Something comes from outside, and is kept with the session until it ends. @returns whether there is room for it. */
+  takeInput(session: Session, bytes: number): boolean {
+    const { app } = this.#versionOf(session);
+    if (app.inputBytes + bytes > LIVE_INPUT_BYTES_MAX) return false;
+    app.inputBytes += bytes;
+    session.outsideBytes += bytes;
+    return true;
+  }
+
+  /** It was not kept after all. */
+  dropInput(session: Session, bytes: number): void {
+    if (session.place === 'gone') return;
+    this.#versionOf(session).app.inputBytes -= bytes;
+    session.outsideBytes -= bytes;
   }
 
   /** It waits for its host from now on; then `serve`. */
@@ -211,7 +231,7 @@ export class Admission {
     session.place = 'gone';
     if (queued) version.queue.withdrawn();
     version.app.live--;
-    version.app.inputBytes -= session.inputBytes;
+    version.app.inputBytes -= session.inputBytes + session.outsideBytes;
   }
 
   /** A host says that a session has begun or ended which is over here. @returns where there is room now. (AD2) */

@@ -15,7 +15,7 @@ import {
   openApp,
   unknownSession,
 } from './door-checks.ts';
-import { OBJECT_NAME_CHARS_MAX, OPEN_IDLE_TIMEOUT_MS, OUTSIDE_OBJECTS_MAX } from './limits.ts';
+import { OBJECT_NAME_CHARS_MAX, OPEN_IDLE_TIMEOUT_MS, OUTSIDE_OBJECTS_MAX, RETRY_AFTER_MS_MIN } from './limits.ts';
 import type { CurrentApp } from './ports.ts';
 import type { OutsideEvent, Session, StoredObject } from './session.ts';
 import { outsideChange } from './session-codec.ts';
@@ -178,6 +178,15 @@ export class OutsideObjects {
         `A session takes at most ${OUTSIDE_OBJECTS_MAX} objects from outside.`,
       );
     }
+    const { admission } = this.#coordinator.table;
+    const bytes = event.type === 'object' ? event.object.bytes.length : 0;
+    if (!admission.takeInput(session, bytes)) {
+      throw new PlatformError(
+        'E_QUOTA_EXCEEDED',
+        `The sessions of app '${session.spec.app}' that have not ended hold as many bytes of input as they may; ${bytes} more are too many.`,
+        { retryAfterMs: RETRY_AFTER_MS_MIN },
+      );
+    }
     session.outside.push(event);
     const n = session.outsideCount++;
     try {
@@ -194,6 +203,7 @@ export class OutsideObjects {
         return undefined as T;
       }
       session.outside = session.outside.filter((other) => other !== event);
+      admission.dropInput(session, bytes);
       throw error;
     }
   }

@@ -136,6 +136,8 @@ export class Session {
   outputs: readonly OutputEvent[] = NO_OUTPUTS;
   #outputKeys: Set<string> | undefined;
   outside: OutsideEvent[] | undefined;
+  /** Of what came from outside, as admission counts it. */
+  outsideBytes = 0;
   /** Numbers what came from outside, refused or not: records of it are kept by number. */
   outsideCount = 0;
   /** Whether there may be marks on disk of objects that it gave to triggers. */
