@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import type { Manifest } from '../../protocol/index.ts';
 import { Bench, Disk, json, MANIFEST, parsed, settle, sizes } from './harness.test.ts';
 import { SESSION_RETENTION_MS } from './limits.ts';
 
@@ -349,6 +350,37 @@ describe('objects for bucket-scoped triggers', () => {
     assert.deepEqual(left, ['s', 's', 'x', 'x'], 'two ended records and their index; nothing held or marked');
   });
 
+  test('that a trigger with a snapshot holds are counted once after a restart, also when their session has ended', async () => {
+    const manifest: Manifest = {
+      ...MANIFEST,
+      buckets: { b: { on: { t: { kind: 'redundant', k: 3, n: 4, scope: 'bucket', run: 'collect' } } } },
+    };
+    const disk = new Disk();
+    const bench = new Bench(disk, manifest);
+    const host = bench.hostUp();
+    await bench.door.startSession(async(1));
+    const given = host.lastStart();
+    bench.object(given.session, 0, 'x', true);
+    await settle();
+    bench.end(given);
+    // That the session is forgotten is on disk with the next object.
+    const other = await bench.door.startSession(async(1));
+    bench.object(other.session, 0, 'y', true);
+    await settle();
+
+    const next = new Bench(disk, manifest);
+    await next.coordinator.restore();
+    const nextHost = next.hostUp();
+    next.coordinator.checkInvariants();
+    assert.equal(next.coordinator.triggers.heldOf('a').objects, 2);
+    next.object(other.session, 1, 'z', true);
+    await settle();
+    assert.deepEqual(
+      nextHost.lastStart().entries[0]?.inputs.map(({ name }) => name),
+      ['x', 'y', 'z'],
+    );
+  });
+
   test('of which some are not durable stay on disk until the firing has ended', async () => {
     const disk = new Disk();
     const bench = new Bench(disk, MANIFEST);
@@ -487,6 +519,21 @@ describe('an object from outside', () => {
       fired.map((start) => start.entries[0]?.inputs.map(({ name }) => name)),
       [['x', 'y']],
     );
+  });
+
+  test('leave nothing on disk when they end their session before they are answered', async () => {
+    const disk = new Disk();
+    const bench = new Bench(disk, MANIFEST);
+    const host = bench.hostUp();
+    const { session } = await bench.door.putObject({ ...put('n', 1), open: true });
+    host.answer = async () => {
+      bench.end(host.lastStart());
+      return {};
+    };
+    await bench.door.closeGroup(session, 'plain');
+    await settle();
+    assert.equal((await bench.door.getSession(session)).state, 'completed');
+    assert.deepEqual(bench.coordinator.ports.records.keys('e/'), []);
   });
 
   test('closes and joins are told again to the next host', async () => {
