@@ -122,7 +122,8 @@ export type ServerToHost =
       readonly type: 'reply';
       readonly requestId: number;
       readonly error?: ErrorData;
-      readonly payload?: PayloadHeader | null;
+      /** Of a persisted object also its group, and the session that persisted it. */
+      readonly payload?: (PayloadHeader & { readonly group?: string; readonly session?: string }) | null;
     }
   /** Somebody looks at sessions whose outcome came first: what instances told is read at once. No reply. */
   | { readonly type: 'flush' }

@@ -25,6 +25,8 @@ export default app('objects', {
     see: fn((ctx, all) => ctx.output(all.map((one) => ({ bucket: one.bucket, name: one.name, group: one.group, size: one.size, digest: digest(one.bytes) })))),
     persist: fn((ctx, [one]) => { ctx.send('kept', one!.bytes.slice(), { name: 'k', persist: true }); }),
     fetch: fn(async (ctx, [one]) => { const o = await ctx.getObject('kept', one!.json()); return o.bytes.slice(); }),
+    keepIn: fn((ctx, [one]) => { ctx.send('kept', { a: 1 }, { name: 'meta', group: one!.json(), persist: true }); }),
+    look: fn(async (ctx) => { const { id, bucket, name, session, group, size, contentType } = await ctx.getObject('kept', 'meta'); return { id, bucket, name, session, group, size, contentType, own: ctx.session }; }),
     keep: fn((ctx, [one]) => { const { name, size } = one!.json(); ctx.send('kept', new Uint8Array(size), { name: 'list-' + name, persist: true }); }),
     name: fn((ctx, [one]) => { ctx.send('names', 'v', { name: one!.json() }); }),
     collect: fn((ctx, all) => ctx.output(all.map((one) => [one.name, one.json()]))),
@@ -316,6 +318,22 @@ test('bytes are accounted for by session, and triggers that wait half-filled are
     'objects',
     'sessions',
   ]);
+});
+
+test('a persisted object that another session gets says whose it is, its group and its type', async () => {
+  const { session } = await server.call('objects/keepIn', 'g1');
+  const { own, ...seen } = (await server.call('objects/look')).json;
+  assert.notEqual(own, session);
+  assert.deepEqual(seen, {
+    id: `objects/kept/${session}/meta`,
+    bucket: 'kept',
+    name: 'meta',
+    session,
+    group: 'g1',
+    size: 7,
+    contentType: 'application/json',
+  });
+  await server.ask('DELETE', at('kept', 'meta'));
 });
 
 test('persisted objects are listed by name, and deleted for good', async () => {

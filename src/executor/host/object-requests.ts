@@ -85,17 +85,21 @@ export class ObjectRequests {
       return;
     }
     const owner = sessions.sessionByNo(sessionNo);
-    const header: ObjectHeader = { ...payload, bucket, name, group: '', session: '' };
+    const { group = '', session = '' } = payload;
+    const header: ObjectHeader = { ...payload, bucket, name, group, session };
     let got: StoredObject;
     try {
-      got = bytes.objectOf(header, blobs[0] ?? EMPTY, index, '');
+      got = bytes.objectOf(header, blobs[0] ?? EMPTY, index, owner?.id ?? '');
     } catch (refusal) {
       // The object store is full: whoever asked is told.
       instances.post(slot, { type: 'object', requestId, error: refusalData(refusal) });
       return;
     }
-    if (owner === undefined) bytes.discard(got);
-    else {
+    if (owner === undefined) {
+      bytes.discard(got);
+      const error = { code: 'E_OBJECT_GONE' as const, message: 'the session has ended' };
+      instances.post(slot, { type: 'object', requestId, error });
+    } else {
       // It lives as long as the session that asked for it; no trigger sees it.
       keepObject(owner, got);
       bytes.added(got, owner);

@@ -52,8 +52,10 @@ export class HostObjects {
         const { requestId, bucket, name } = message;
         const link = this.#coordinator.linkOf(app, version);
         this.#coordinator.persisted.get(app, bucket, name).then(
-          ({ payload: { contentType, bytes } }) =>
-            link?.send({ type: 'reply', requestId, payload: { contentType, size: bytes.length } }, [bytes]),
+          ({ payload: { contentType, bytes }, group, session }) =>
+            link?.send({ type: 'reply', requestId, payload: { contentType, size: bytes.length, group, session } }, [
+              bytes,
+            ]),
           (error) => link?.send({ type: 'reply', requestId, error: errorData(error) }),
         );
         return;

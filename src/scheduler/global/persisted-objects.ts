@@ -83,12 +83,12 @@ export class PersistedObjects {
   }
 
   /** Whole. @throws E_OBJECT_UNKNOWN, E_OBJECT_GONE. */
-  async get(app: string, bucket: string, name: string): Promise<{ payload: Payload; group: string }> {
-    const { contentType, group = '' } = this.#headerOf(app, bucket, name);
+  async get(app: string, bucket: string, name: string): Promise<{ payload: Payload; group: string; session: string }> {
+    const { contentType, session, group = '' } = this.#headerOf(app, bucket, name);
     const bytes = (await this.#records.read(keys.persisted(app, bucket, name)))?.blobs[0];
     if (bytes === undefined)
       throw new PlatformError('E_OBJECT_GONE', `Object '${name}' was replaced while it was read.`);
-    return { payload: { contentType, bytes }, group };
+    return { payload: { contentType, bytes }, group, session };
   }
 
   /** In parts; it stays readable until it is closed, also when it is replaced. @throws E_OBJECT_UNKNOWN. */
