@@ -120,27 +120,29 @@ export const ERROR_STACK_CHARS_MAX = 8_192;
 
 /**
  * Turns anything thrown into plain data. Errors of the platform keep their code; everything else gets `code`.
- * Cause chains deeper than ERROR_CAUSES_MAX are cut.
+ * Cause chains deeper than ERROR_CAUSES_MAX are cut. Never throws, whatever its getters and traps do: what cannot be read
+ * is left out.
  */
 export function toErrorData(thrown: unknown, code: ErrorCode = 'E_INTERNAL', depth = 0): ErrorData {
-  if (!(thrown instanceof Error)) {
+  if (!isError(thrown)) {
     return { code, message: typeof thrown === 'string' ? thrown : `thrown: ${safeString(thrown)}` };
   }
-  const own = (thrown as { code?: unknown }).code;
-  const platform = thrown.name === 'PlatformError' && isErrorCode(own);
-  const details = (thrown as { details?: Record<string, unknown> }).details;
-  const retryAfterMs = (thrown as { retryAfterMs?: number }).retryAfterMs;
+  const own = read(thrown, 'code');
+  const name = textOf(read(thrown, 'name')) ?? 'Error';
+  const platform = name === 'PlatformError' && isErrorCode(own);
+  const details = platform ? read(thrown, 'details') : undefined;
+  const retryAfterMs = platform ? read(thrown, 'retryAfterMs') : undefined;
+  const stack = textOf(read(thrown, 'stack'));
+  const cause = depth >= ERROR_CAUSES_MAX ? undefined : read(thrown, 'cause');
   return {
     code: platform ? own : code,
-    message: thrown.message || thrown.name,
-    name: thrown.name,
-    ...(thrown.stack === undefined ? {} : { stack: String(thrown.stack).slice(0, ERROR_STACK_CHARS_MAX) }),
-    ...(thrown.cause === undefined || depth >= ERROR_CAUSES_MAX
-      ? {}
-      : { cause: toErrorData(thrown.cause, code, depth + 1) }),
-    ...(platform && details !== undefined && Object.keys(details).length > 0 ? { details } : {}),
-    ...(platform && retryAfterMs !== undefined ? { retryAfterMs } : {}),
-    ...(thrown.name === 'TerminalError' ? { terminal: true } : {}),
+    message: textOf(read(thrown, 'message')) || name,
+    name,
+    ...(stack === undefined ? {} : { stack: stack.slice(0, ERROR_STACK_CHARS_MAX) }),
+    ...(cause === undefined ? {} : { cause: toErrorData(cause, code, depth + 1) }),
+    ...(isFilled(details) ? { details } : {}),
+    ...(typeof retryAfterMs === 'number' ? { retryAfterMs } : {}),
+    ...(name === 'TerminalError' ? { terminal: true } : {}),
   };
 }
 
@@ -163,10 +165,47 @@ export function fromErrorData(data: ErrorData): PlatformError {
   return error;
 }
 
+function isError(thrown: unknown): thrown is Error {
+  try {
+    return thrown instanceof Error;
+  } catch {
+    return false;
+  }
+}
+
+function read(thrown: Error, key: string): unknown {
+  try {
+    return (thrown as unknown as Record<string, unknown>)[key];
+  } catch {
+    return undefined;
+  }
+}
+
+function textOf(value: unknown): string | undefined {
+  if (value === undefined || value === null) return undefined;
+  return typeof value === 'string' ? value : safeString(value);
+}
+
+function isFilled(details: unknown): details is Record<string, unknown> {
+  try {
+    return typeof details === 'object' && details !== null && Object.keys(details).length > 0;
+  } catch {
+    return false;
+  }
+}
+
 function safeString(value: unknown): string {
   try {
     return typeof value === 'object' ? JSON.stringify(value) : String(value);
   } catch {
+    return safeTag(value);
+  }
+}
+
+function safeTag(value: unknown): string {
+  try {
     return Object.prototype.toString.call(value);
+  } catch {
+    return 'a value that throws when it is looked at';
   }
 }

@@ -19,6 +19,12 @@ export default app('faulty', {
     throwsLater: fn(async () => { await sleep(5); deepThrow(); }),
     throwsNothing: fn(() => { throw undefined; }),
     throwsText: fn(() => { throw 'just text'; }),
+    throwsRudely: fn(() => { throw new Proxy(new Error('hidden'), { get() { throw 1; }, getPrototypeOf() { throw 2; } }); }),
+    claimsToBeOurs: fn(() => {
+      const details: Record<string, unknown> = { n: 1n };
+      throw Object.assign(new Error('borrowed'), { name: 'PlatformError', code: 'E_FUNCTION_FAILED', details });
+    }),
+    settlesTwice: fn(() => ({ then(yes: (v: number) => void, no: (e: Error) => void) { yes(1); yes(2); no(new Error('late')); } })),
     exits: fn(() => process.exit(7)),
     exitsLater: fn(async () => { setTimeout(() => process.exit(0), 5); await sleep(10_000); }),
     outOfMemory: fn(() => { let last: unknown; for (;;) last = { last }; }, { memoryMb: 48 }),
@@ -69,6 +75,8 @@ const FAILS: readonly [string, number, string, RegExp, number][] = [
   ['throwsLater', 500, 'E_FUNCTION_FAILED', /^no such thing$/, 1],
   ['throwsNothing', 500, 'E_FUNCTION_FAILED', /nothing/, 1],
   ['throwsText', 500, 'E_FUNCTION_FAILED', /just text/, 1],
+  ['throwsRudely', 500, 'E_FUNCTION_FAILED', /throws when it is looked at/, 1],
+  ['claimsToBeOurs', 500, 'E_FUNCTION_FAILED', /^borrowed$/, 1],
   ['exits', 500, 'E_FUNCTION_FAILED', /exit code 7/, 4],
   ['exitsLater', 500, 'E_FUNCTION_FAILED', /exit code 0/, 4],
   ['outOfMemory', 500, 'E_FUNCTION_FAILED', /memory/i, 4],
@@ -109,6 +117,14 @@ test('what is thrown comes with its name, its causes and the line of the authorâ
   assert.match(json.cause.cause.message, /plain text/);
   for (const line of json.stack.split('\n').slice(1)) assert.match(line, /app\.ts/, json.stack);
   assert.doesNotMatch(JSON.stringify(json), /node_modules|dist\/|runner|node:internal/);
+});
+
+test('a result that settles twice counts once', async () => {
+  const answer = await costsItselfOnly('settlesTwice');
+  assert.equal(answer.json, 1, answer.bytes.toString());
+  const record = await server.ended(answer.session);
+  assert.equal(record.state, 'completed');
+  assert.equal(record.counts.attempts, 1);
 });
 
 // Its end is in its ring, and its word to the server is not on its way yet. 250 ms: the server has given the session to the

@@ -442,7 +442,8 @@ export class Runner {
     try {
       const result = this.#invoke(attempt);
       if (isThenable(result)) {
-        result.then(
+        // A thenable of the user's may settle twice, or with another one: a promise does neither.
+        Promise.resolve(result).then(
           (value) => this.#end(attempt, undefined, value),
           (thrown: unknown) => this.#end(attempt, thrown ?? new Error('rejected with nothing'), undefined),
         );
