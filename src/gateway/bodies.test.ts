@@ -228,3 +228,55 @@ test('a start for which there is no room is refused before its body, except a re
   assert.equal(repeat.status, 200);
   assert.equal((await send(url, 'POST', INVOKE, { body: 'abc' })).status, 200, 'what fits is taken');
 });
+
+test('a body that can never be taken is too large, not early, however full the app is', async (t) => {
+  const refusal = { code: 'E_QUEUE_FULL' as const, message: 'full', retryAfterMs: 100 };
+  const { url } = await open(t, { refusal: () => refusal });
+  const head = `POST ${INVOKE} HTTP/1.1\r\nhost: localhost\r\ncontent-length: ${LIMIT + 1}\r\nconnection: close\r\n\r\n`;
+  assert.match(await sendRaw(url, head), /^HTTP\/1\.1 413 .*E_BODY_TOO_LARGE/s);
+});
+
+test('no header is left out, however many come', async (t) => {
+  const { url } = await open(t);
+  const many = 'x:1\r\n'.repeat(2_500);
+  const head = `POST ${INVOKE} HTTP/1.1\r\nhost: localhost\r\n${many}content-length: 2\r\nconnection: close\r\n\r\n`;
+  assert.match(await sendRaw(url, `${head}hi`), /\r\n\r\nhi$/);
+});
+
+test('garbage behind a request that is being answered is refused behind its answer', async (t) => {
+  let begin = () => {};
+  let answer = () => {};
+  const begun = new Promise<void>((resolve) => {
+    begin = resolve;
+  });
+  const answered = new Promise<void>((resolve) => {
+    answer = resolve;
+  });
+  const { startSession } = scriptedControlPlane();
+  const { url } = await open(t, {
+    startSession: async (request) => {
+      const { session, outcome } = await startSession(request);
+      begin();
+      return { session, outcome: answered.then(() => outcome) };
+    },
+  });
+  const head = `POST ${INVOKE} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2\r\n\r\n`;
+  const { hostname, port } = new URL(url);
+  const socket = connect(Number(port), hostname);
+  t.after(() => socket.destroy());
+  socket.setEncoding('latin1');
+  let said = '';
+  socket.on('data', (text: string) => {
+    said += text;
+  });
+  socket.write(`${head}hi`);
+  await begun;
+  for (let i = 0; i < 20; i++) {
+    await new Promise((taken) => socket.write('GARBAGE\r\n\r\n', taken));
+    await new Promise((turn) => setImmediate(turn));
+  }
+  assert.equal(said, '');
+  answer();
+  await once(socket, 'end');
+  assert.deepEqual(said.match(/HTTP\/1\.1 \d+/g), ['HTTP/1.1 200', 'HTTP/1.1 400']);
+});

@@ -98,7 +98,7 @@ export class Exchange {
   }
 
   #body(): Promise<Buffer> {
-    if (this.req.headers.expect !== undefined && hasBody(this.req) && !this.#isTooLong()) this.res.writeContinue();
+    if (this.req.headers.expect !== undefined && hasBody(this.req) && !this.isTooLong) this.res.writeContinue();
     return receiveBody(this.req, this.gate.controlPlane.bodyBytesMax, this.gate.room);
   }
 
@@ -107,7 +107,8 @@ export class Exchange {
     return Number(this.req.headers['content-length'] ?? 0);
   }
 
-  #isTooLong(): boolean {
+  /** Refused by `value`, with its own code: no waiting would make it fit. */
+  get isTooLong(): boolean {
     return this.announcedBytes > this.gate.controlPlane.bodyBytesMax;
   }
 

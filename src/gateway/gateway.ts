@@ -106,7 +106,7 @@ function routed(gate: Gate, servers: Server[], sockets: Set<Socket>) {
     routerOptions: { maxParamLength: HEADER_BYTES_MAX },
     keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
     requestTimeout: REQUEST_TIMEOUT_MS,
-    clientErrorHandler: (error, socket) => answerGarbage(error, socket),
+    clientErrorHandler: (error, socket) => afterEarlier(error, socket),
     frameworkErrors: (error, request, reply) => {
       reply.hijack();
       const message = `The path is not valid: ${error.message}. Percent-encode each name as one segment.`;
@@ -196,12 +196,32 @@ function newServer(handler: (req: IncomingMessage, res: ServerResponse) => void)
     handler,
   );
   server.maxConnections = CONNECTIONS_MAX;
+  // HEADER_BYTES_MAX bounds them. Node would leave out those beyond a number, without a word: a body's length, a key.
+  server.maxHeadersCount = 0;
   // "100 Continue" is sent when the body is wanted, not before.
   server.on('checkContinue', handler);
   return server;
 }
 
-/** What is no HTTP request: answered by hand, since there is no response object for it. */
+/** Answers behind which garbage waits: once, however much of it comes. */
+const waitingGarbage = new WeakSet<ServerResponse>();
+
+/**
+ * What is no HTTP request, behind requests that are still being answered, waits for its turn: before it, its refusal would
+ * be read as the answer of one that is executed, or stand in the middle of one.
+ */
+function afterEarlier(error: Error & { code?: string }, socket: Socket): void {
+  // The answer whose turn it is. Of a request whose own body is garbage, if that is not there yet.
+  const earlier = (socket as { _httpMessage?: ServerResponse | null })._httpMessage;
+  if (earlier?.req.complete === true) {
+    if (waitingGarbage.has(earlier)) return;
+    waitingGarbage.add(earlier);
+    earlier.once('close', () => afterEarlier(error, socket));
+  } else if (earlier?.headersSent === true) socket.destroy();
+  else answerGarbage(error, socket);
+}
+
+/** Answered by hand, since there is no response object for it. */
 function answerGarbage(error: Error & { code?: string }, socket: Socket): void {
   if (error.code === 'ECONNRESET' || socket.destroyed || !socket.writable) {
     socket.destroy();

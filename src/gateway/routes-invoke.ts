@@ -71,7 +71,7 @@ export const INVOKE_ROUTES: readonly Route[] = [
       const app = exchange.param('app');
       const name = exchange.param('function');
       const key = idempotencyKey(exchange);
-      if (key === undefined && query.delayMs === undefined) {
+      if (key === undefined && query.delayMs === undefined && !exchange.isTooLong) {
         const refusal = exchange.gate.controlPlane.refusal(app, exchange.announcedBytes);
         if (refusal !== undefined) return exchange.refuse(refusal);
       }
