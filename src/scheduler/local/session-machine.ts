@@ -21,7 +21,7 @@ import { attemptEnded, attemptLost, attemptStarted, failForGood, retryDue, ruleT
 import type { SessionEffect, SessionEvent, Which } from './events.ts';
 import { IDLE_TIMEOUT_MS_DEFAULT } from './limits.ts';
 import { enqueue, findSpeaker, type MachineState, makeInvocation } from './machine-state.ts';
-import { invocationsOf, liveInvocationsOf, newSession, type Session } from './session.ts';
+import { type Invocation, invocationsOf, liveInvocationsOf, markEnded, newSession, type Session } from './session.ts';
 import { cancelSession, parkSession, settle, touch } from './session-end.ts';
 import { evaluated } from './session-evaluations.ts';
 import { acknowledged, objectNamed, objectSent, recordObject, takeObject } from './session-objects.ts';
@@ -74,7 +74,7 @@ export class SessionMachine {
         break;
       case 'handed-over': {
         const invocation = findSpeaker(this.#state, event);
-        if (invocation !== undefined && invocation.place === 'held') enqueue(this.#state, invocation);
+        if (invocation !== undefined) this.#putDown(invocation);
         break;
       }
       case 'group-closed':
@@ -87,7 +87,7 @@ export class SessionMachine {
         attemptLost(this.#state, event.invocation, event.why, event.error);
         break;
       case 'offer-lost':
-        if (event.invocation.place === 'held') enqueue(this.#state, event.invocation);
+        this.#putDown(event.invocation);
         break;
       case 'offer-failed':
         if (event.invocation.place === 'queued') failForGood(this.#state, event.invocation, event.error);
@@ -262,6 +262,13 @@ export class SessionMachine {
     }
     if (session.open !== undefined) touch(this.#state, session);
     settle(this.#state, session);
+  }
+
+  /** Whoever held it does not any more: it waits for an instance, unless its session is over. */
+  #putDown(invocation: Invocation): void {
+    if (invocation.place !== 'held') return;
+    if (invocation.session.state === 'running') enqueue(this.#state, invocation);
+    else markEnded(invocation);
   }
 
   // ── from handlers and from outside ─────────────────────────────────────────────────────────────────────────────

@@ -1,5 +1,5 @@
-// Goal: what `ctx.call` fires is executed once, however often the calling invocation is tried. Method: one session by hand;
-// the first attempt calls and is lost, the second calls again.
+// Goal: what instances make and hold themselves is executed once, and not at all once its session is over. Method: one session
+// by hand, whose entry calls `g` with `ctx.call`: its instance holds the invocation.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -86,4 +86,17 @@ test('what only the second attempt called is queued here, once', () => {
     ['g'],
   );
   assert.deepEqual(hand.call(entry), []);
+});
+
+test('what was held when its session was cancelled never waits again', () => {
+  const hand = new Hand();
+  const entry = hand.begin();
+  hand.call(entry);
+  const { session } = entry;
+  const held = [...session.invocations.values()].find(({ row }) => row.name === 'g');
+  assert.ok(held?.place === 'held');
+  hand.apply({ type: 'session-cancelled', session: 's', error: { code: 'E_CANCELLED', message: 'x' } });
+  assert.equal(session.state, 'ending', 'its entry still runs');
+  assert.deepEqual(hand.apply({ type: 'offer-lost', invocation: held }), []);
+  assert.equal(held.place, 'ended');
 });
