@@ -2,6 +2,9 @@
 //
 // AT1. An invocation's attempts in one process are numbered from 1 on, each begun once, in order, of one function.
 // AT2. What a function is given was sent by an attempt before a later attempt of the same invocation began.
+//
+// An overtaken attempt does not know that it is: what it sends may be begun at once by its own instance. That does not count,
+// and the same invocation is executed with what counts: such a stale execution is known by its twin of a later attempt.
 
 import { type Evidence, grouped, type Violation } from './evidence.ts';
 import type { Execution, SeenInput } from './history.ts';
@@ -18,14 +21,17 @@ export function checkAttempts({ history }: Evidence): Violation[] {
       const before = attempts[index - 1];
       const who = `${one.function} ${one.session} ${one.invocation} in host${one.incarnation}`;
       if (before === undefined) continue;
-      // What an overtaken attempt has sent may be begun by whoever was fast; it does not count, and begins again.
-      if (one.attempt <= before.attempt && !isOfLaterAttempt(one, before))
+      const isStale = isOfLaterAttempt(one, before) || isOfLaterAttempt(before, one);
+      if (one.attempt <= before.attempt && !isStale) {
         fail(`AT1: ${who} began attempt ${one.attempt} after attempt ${before.attempt}`);
+      }
       if (one.function !== before.function) fail(`AT1: ${who} was ${before.function} before`);
       if (inputsOf(one) !== inputsOf(before)) fail(`AT1: ${who} was given other objects in attempt ${one.attempt}`);
     }
   }
   for (const one of history.executions) {
+    const twins = runs.get(`${one.incarnation} ${one.session} ${one.invocation}`) ?? [];
+    if (twins.some((twin) => isOfLaterAttempt(twin, one))) continue;
     for (const input of one.inputs) {
       const { by, attempt } = (input.value ?? {}) as { by?: string; attempt?: number };
       if (by === undefined || by === 'outside' || attempt === undefined || input.session !== one.session) continue;

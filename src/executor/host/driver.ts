@@ -221,8 +221,13 @@ export class Driver {
 
   /** Whether this execution of the session has begun already, or is over. */
   isKnownRun(session: string, run: number): boolean {
-    const known = this.sessions.session(session) ?? this.ended.get(session);
+    const known = this.#knownSession(session);
     return known === undefined ? this.toldEnds.find(session, run) !== undefined : known.run === run;
+  }
+
+  /** It lives, or somebody still reads what it left, or its record is kept. */
+  #knownSession(session: string): Session | undefined {
+    return this.sessions.session(session) ?? this.bytes.unfreed(session) ?? this.ended.get(session);
   }
 
   /** The server asks for an execution that is known: if it is over and an instance said so, the server may not have heard. */
@@ -237,7 +242,7 @@ export class Driver {
     // An instance may have told of it only now, or not yet (#laneSession). One that is known is stopped at once: reading
     // first what a session without end has told would let it go on for as long.
     if (this.sessions.session(session) === undefined) this.drain(true);
-    if (this.sessions.session(session) === undefined && this.ended.get(session) === undefined) {
+    if (this.#knownSession(session) === undefined) {
       this.#cancelledEarly.set(session, error);
       for (const [oldest] of this.#cancelledEarly) {
         if (this.#cancelledEarly.size <= CANCELLED_EARLY_MAX) break;

@@ -149,8 +149,8 @@ class Bench {
     return hands;
   }
 
-  session(): void {
-    const session = `e1-${this.#sessions++}-1`;
+  session(number = this.#sessions++): void {
+    const session = `e1-${number}-1`;
     const entries = [{ function: 'f', inputs: [] }];
     this.host.receive({ type: 'session-start', session, run: 1, entries, priority: 0, durable: false }, []);
   }
@@ -260,4 +260,18 @@ test('with concurrency, an instance none of whose attempts stops is replaced; wi
   assert.ok(!only.isTerminated, 'the second attempt has time left');
   await bench.pass(1_000);
   assert.ok(only.isTerminated);
+});
+
+test('a session that has ended, and whose overtaken handler still runs, does not begin again when it is given again', async () => {
+  const { bench, first, second } = await twoSleeping();
+  bench.session(0);
+  await bench.settle();
+  first.begin(bench.nowMs);
+  first.ringHost();
+  await bench.pass(1_000 + WATCH_MS);
+  assert.equal(bench.sent.filter(({ type }) => type === 'session-ended').length, 1, 'it was timed out');
+  assert.ok(!first.isTerminated, 'its handler has time to stop');
+  bench.session(0);
+  await bench.settle();
+  assert.equal(second.tickets.readyCount, 0);
 });

@@ -170,6 +170,13 @@ export class SessionBytes {
     };
   }
 
+  /** One that has ended, and whose objects somebody still uses. */
+  unfreed(id: string): Session | undefined {
+    for (const session of this.#lingering.values()) if (session.id === id) return session;
+    for (const session of this.#unwritten.keys()) if (session.id === id) return session;
+    return undefined;
+  }
+
   /** Frees the session's objects as soon as nobody uses them. */
   release(session: Session): void {
     if (!this.#unwritten.has(session)) this.#freeWhenUnread(session);
