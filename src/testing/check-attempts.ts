@@ -47,10 +47,17 @@ export function checkAttempts({ history }: Evidence): Violation[] {
   return violations;
 }
 
-/** Of what it was given, something was sent by a later attempt. */
+/** What it was given came of a later attempt, of its sender or of whoever led to that. */
 function isOfLaterAttempt(one: Execution, before: Execution): boolean {
-  const attemptOf = (input: SeenInput | undefined) => (input?.value as { attempt?: number } | undefined)?.attempt ?? 0;
-  return one.inputs.some((input, i) => attemptOf(input) > attemptOf(before.inputs[i]));
+  return one.inputs.some((input, i) => {
+    const other = lineOf(before.inputs[i]);
+    const at = lineOf(input).findIndex((attempt, depth) => attempt !== (other[depth] ?? 0));
+    return at >= 0 && (lineOf(input)[at] ?? 0) > (other[at] ?? 0);
+  });
+}
+
+function lineOf(input: SeenInput | undefined): readonly number[] {
+  return (input?.value as { line?: readonly number[] } | null | undefined)?.line ?? [];
 }
 
 function inputsOf(one: Execution): string {

@@ -7,6 +7,7 @@
 // FI2. What the model says must fire has fired; what it says must not, has not.
 
 import type { SessionRecord, TriggerSpec } from '../protocol/index.ts';
+import { isUnanswered } from './clients.ts';
 import {
   callsOf,
   type Duty,
@@ -102,7 +103,9 @@ export function objectsOf(
     }
   }
   const isCopy = [...callsOf(history, 'fork'), ...callsOf(history, 'retry')].some(
-    ({ answer }) => answer?.ok === true && (answer.value as { session?: string }).session === session,
+    (call) =>
+      isUnanswered(call) ||
+      (call.answer?.ok === true && (call.answer.value as { session?: string }).session === session),
   );
   for (const { what, detail, answer } of history.calls) {
     const of = detail.session ?? (answer?.ok === true ? (answer.value as { session?: string })?.session : undefined);

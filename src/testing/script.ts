@@ -223,7 +223,13 @@ class Interpreter {
   ): Sent {
     const { session, invocation, attempt } = this.#execution;
     const called = name ?? `${invocation}.${this.#step}`;
-    const value = { by: invocation, attempt, step: this.#step, ...(padding > 0 ? { pad: 'x'.repeat(padding) } : {}) };
+    const value = {
+      by: invocation,
+      attempt,
+      line: this.#line(),
+      step: this.#step,
+      ...(padding > 0 ? { pad: 'x'.repeat(padding) } : {}),
+    };
     this.#step++;
     const sent: Sent = {
       key: keyOf(session, bucket, called),
@@ -238,6 +244,13 @@ class Interpreter {
     };
     this.#execution.sends.push(sent);
     return sent;
+  }
+
+  /** Which attempt of whom led to this, from the entry on. */
+  #line(): readonly number[] {
+    const { inputs, attempt } = this.#execution;
+    const before = inputs.map(({ value }) => (value as { line?: readonly number[] } | null)?.line ?? []);
+    return [...(before[0] ?? []), attempt];
   }
 
   #willNote(bucket: string, join: Noted['join']): Noted {

@@ -262,6 +262,14 @@ export class BucketTriggers {
     this.#apply(state, one, one.machine.onTimer(now), now, effects);
   }
 
+  /** Its objects that were taken. */
+  takenOf(app: string, session: string): { bucket: string; name: string }[] {
+    return Array.from(this.#apps.get(app)?.taken.get(session) ?? [], (mark) => {
+      const at = mark.indexOf('\u0000');
+      return { bucket: mark.slice(0, at), name: mark.slice(at + 1) };
+    });
+  }
+
   /** None of its objects can come again. */
   sessionEnded(app: string, session: string): void {
     const state = this.#apps.get(app);

@@ -381,6 +381,25 @@ describe('objects for bucket-scoped triggers', () => {
     );
   });
 
+  test('leave no mark on disk, also when the disk is slower than the session', async () => {
+    const disk = new Disk();
+    const bench = new Bench(disk, MANIFEST);
+    const host = bench.hostUp();
+    await bench.door.startSession(async(1));
+    const given = host.lastStart();
+    let open = () => {};
+    disk.gate = new Promise((resolve) => {
+      open = resolve;
+    });
+    bench.object(given.session, 0, 'x', true);
+    bench.end(given);
+    await settle();
+    open();
+    await settle();
+    assert.equal(bench.coordinator.ports.records.keys('h/').length, 1);
+    assert.deepEqual(bench.coordinator.ports.records.keys('k/'), []);
+  });
+
   test('of which some are not durable stay on disk until the firing has ended', async () => {
     const disk = new Disk();
     const bench = new Bench(disk, MANIFEST);
@@ -519,6 +538,21 @@ describe('an object from outside', () => {
       fired.map((start) => start.entries[0]?.inputs.map(({ name }) => name)),
       [['x', 'y']],
     );
+  });
+
+  test('are given to bucket-scoped triggers once, also when their session ends before they are answered', async () => {
+    const bench = new Bench(new Disk(), MANIFEST);
+    const host = bench.hostUp();
+    const { session } = await bench.door.startSession(async(1));
+    const given = host.lastStart();
+    host.answer = async () => {
+      bench.object(session, 0, 'n', true);
+      bench.end(given);
+      return {};
+    };
+    await bench.door.putObject({ ...put('n', 'n', session), bucket: 'b' });
+    await settle();
+    assert.equal(bench.coordinator.triggers.heldOf('a').objects, 1);
   });
 
   test('leave nothing on disk when they end their session before they are answered', async () => {

@@ -199,13 +199,17 @@ export class Coordinator {
     const { id, spec, end } = session;
     if (end === undefined) return;
     this.counters[end.state]++;
+    const taken = session.marked ? this.triggers.takenOf(spec.app, id) : [];
     this.triggers.sessionEnded(spec.app, id);
     this.#hostObjects.sessionEnded(id);
     const changes = this.#bury(session, end);
     if (spec.durable) {
       changes.push(...this.archive.changesOf(session));
       if (session.marked) {
-        for (const key of this.ports.records.keys(`k/${spec.app}/${id}/`)) changes.push({ delete: key });
+        // What was written last may not be on disk yet; of an app that is being removed only the disk knows.
+        const marks = new Set(taken.map(({ bucket, name }) => keys.taken(spec.app, id, bucket, name)));
+        for (const key of this.ports.records.keys(`k/${spec.app}/${id}/`)) marks.add(key);
+        for (const key of marks) changes.push({ delete: key });
       }
       for (let n = 0; n < session.outsideCount; n++) changes.push({ delete: keys.outside(id, n) });
       for (const key of spec.consumes ?? []) changes.push({ delete: key });

@@ -164,7 +164,8 @@ export class OutsideObjects {
       const { reply } = await link.request(message, [object.bytes]);
       return reply.duplicate === true;
     });
-    await this.#give(session, event.object);
+    // Its host gave it before it answered. Of a session that has ended since then nobody remembers that it was taken.
+    if (!hasEnded(session)) await this.#give(session, event.object);
     return duplicate;
   }
 
@@ -218,4 +219,9 @@ export class OutsideObjects {
 
 function exists(bucket: string, name: string): PlatformError {
   return new PlatformError('E_OBJECT_EXISTS', `Bucket '${bucket}' has an object '${name}' with other content.`);
+}
+
+/** Apart from a comparison, so that the compiler does not take the phase of before an await for granted. */
+function hasEnded(session: Session): boolean {
+  return session.phase === 'ended';
 }
