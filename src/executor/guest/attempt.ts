@@ -17,6 +17,8 @@ export class Attempt implements Speaker {
   created: CreatedObject[] | undefined;
   /** Monotonic ms of the first send with a successor; 0 = none. */
   firstSendMs = 0;
+  /** And of the last one. */
+  lastSendMs = 0;
 
   constructor(ticket: Ticket, row: FunctionRow, inputs: readonly GuestObject[]) {
     this.ticket = ticket;

@@ -4,6 +4,8 @@ export const SLICE_MS = 5;
 export const QUIET_MS = 1;
 /** A function that went on computing longer than this after its first send gives its successor away at once next time. */
 export const TAIL_MS = 0.5;
+/** No successor that was given away has ended sooner than this. */
+export const HOP_MS = 0.1;
 /** A session that is given to an instance itself has small inputs only. */
 export const LANE_BYTES_MAX = 64 * 1024;
 /** Weight of the newest sample in the estimate of that time. */

@@ -54,7 +54,7 @@ import { failureJson } from './failure.ts';
 import { GuestObject, type ObjectHome } from './guest-object.ts';
 import { InstanceLog } from './instance-log.ts';
 import { LaneNumbers, laneTicket } from './lane.ts';
-import { LANE_READ_MS_MAX, OFFERS_LOW, REQUESTS_MAX, SLICE_MS, STOPPED_SESSIONS_MAX } from './limits.ts';
+import { HOP_MS, LANE_READ_MS_MAX, OFFERS_LOW, REQUESTS_MAX, SLICE_MS, STOPPED_SESSIONS_MAX } from './limits.ts';
 import { Reporter } from './reporter.ts';
 import { Successors } from './successors.ts';
 import { TriggerClasses } from './trigger-classes.ts';
@@ -492,8 +492,10 @@ export class Runner {
     writeEnded(this.#reporter.ring, attempt, now, error, result, isAnswer && answer.message.account !== undefined);
     // After the record (RP1).
     if (isAnswer) this.#direct.send(answer);
-    // A session does not end before the successors that were made here: whoever ends them rings.
-    const leavesNews = error !== undefined || attempt.firstSendMs === 0;
+    // A session does not end before its successors: whoever ends those that live rings, if they can have begun at all.
+    const outlived =
+      attempt.lastSendMs > 0 && (this.#successors.first !== undefined || now - attempt.lastSendMs < HOP_MS);
+    const leavesNews = error !== undefined || !outlived;
     this.#reporter.told(now, leavesNews && answer === undefined);
   }
 

@@ -73,6 +73,7 @@ export class Successors {
    */
   add(attempt: Attempt, object: StoredObject, firings: readonly InlineFiring[], nowMs: number): void {
     if (attempt.firstSendMs === 0) attempt.firstSendMs = nowMs;
+    attempt.lastSendMs = nowMs;
     const generous = (this.#tailMs[attempt.ticket.function] ?? 0) > TAIL_MS;
     for (const firing of firings) {
       const { sessionNo, session, run, fence, tableVersion, priority, deadlineMs } = attempt.ticket;
