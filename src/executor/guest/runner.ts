@@ -187,6 +187,7 @@ export class Runner {
         break;
       case 'stop-session':
         this.#stopSession(message.sessionNo, message.error);
+        this.#ports.post({ type: 'stopped', sessionNo: message.sessionNo });
         break;
       case 'triggers':
         this.tables = buildTables(this.boot.manifest, message.triggers, message.version);

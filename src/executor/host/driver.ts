@@ -502,6 +502,7 @@ export class Driver {
     this.#lent.instanceGone(running);
     this.bytes.sweep(owner);
     for (const attempt of attempts) this.bytes.noLongerRead(attempt.sessionNo);
+    this.bytes.instanceGone(running.slot);
     this.schedule(this.scheduler.handle({ type: 'instance-gone', slot: running.slot, error }, this.now()));
     this.questions.instanceGone(running.slot, error, attempts.length > 0, this.now());
     // It may have been woken for what is on offer, and have died before it woke.
@@ -547,9 +548,9 @@ export class Driver {
           break;
         case 'stop-session': {
           const { session, error } = effect;
-          for (const { slot } of this.instances.all()) {
-            this.instances.post(slot, { type: 'stop-session', sessionNo: session.no, error });
-          }
+          const slots = Array.from(this.instances.all(), ({ slot }) => slot);
+          if (slots.length > 0) this.bytes.stopping(session.no, slots);
+          for (const slot of slots) this.instances.post(slot, { type: 'stop-session', sessionNo: session.no, error });
           break;
         }
         case 'output':

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ByteReader } from '../../bucket/index.ts';
+import { ByteReader, Slab } from '../../bucket/index.ts';
 import type { HostToServer, Manifest } from '../../protocol/index.ts';
 import { ABORT_GRACE_MS } from '../../scheduler/local/index.ts';
 import {
@@ -71,6 +71,10 @@ class Hands {
 
   ringHost(): void {
     this.#bells.ring(HOST_BELL);
+  }
+
+  stopped(sessionNo: number): void {
+    this.#options.onMessage({ type: 'stopped', sessionNo } satisfies InstanceToHost);
   }
 
   die(): void {
@@ -149,10 +153,17 @@ class Bench {
     return hands;
   }
 
-  session(number = this.#sessions++): void {
+  /** @param bytes its input, large enough for the object store. */
+  session(number = this.#sessions++, bytes?: Uint8Array): void {
     const session = `e1-${number}-1`;
-    const entries = [{ function: 'f', inputs: [] }];
-    this.host.receive({ type: 'session-start', session, run: 1, entries, priority: 0, durable: false }, []);
+    const header = { bucket: '$input', name: 'input', group: '', contentType: 'application/octet-stream' };
+    const entries = [
+      { function: 'f', inputs: bytes === undefined ? [] : [{ ...header, session, size: bytes.length }] },
+    ];
+    this.host.receive(
+      { type: 'session-start', session, run: 1, entries, priority: 0, durable: false },
+      bytes === undefined ? [] : [bytes],
+    );
   }
 
   async settle(): Promise<void> {
@@ -274,4 +285,28 @@ test('a session that has ended, and whose overtaken handler still runs, does not
   bench.session(0);
   await bench.settle();
   assert.equal(second.tickets.readyCount, 0);
+});
+
+test('the objects of a cancelled session stay while an instance may still begin something of it', async () => {
+  const { bench, first, second } = await twoSleeping();
+  const used = new Slab(first.boot.slab, 1);
+  const before = used.usedBytes;
+  bench.session(0, new Uint8Array(100_000).fill(7));
+  await bench.settle();
+  const { ticket, slot } = first.claim();
+  bench.host.receive(
+    { type: 'session-cancel', session: 'e1-0-1', error: { code: 'E_CANCELLED', message: 'enough' } },
+    [],
+  );
+  await bench.settle();
+  second.stopped(ticket.sessionNo);
+  assert.ok(used.usedBytes > before, 'the first instance has not said that it begins nothing');
+  writeStarted(first.ring, ticket, 0, bench.nowMs);
+  first.tickets.done(slot);
+  first.stopped(ticket.sessionNo);
+  await bench.settle();
+  assert.ok(used.usedBytes > before, 'it had begun a handler, which reads');
+  first.die();
+  await bench.settle();
+  assert.equal(used.usedBytes, before);
 });

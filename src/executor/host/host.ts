@@ -368,6 +368,10 @@ export class Host {
       case 'logs':
         for (const entry of message.entries) this.#driver.log(entry);
         break;
+      case 'stopped':
+        this.#driver.drain();
+        this.#driver.bytes.stopped(message.sessionNo, running.slot);
+        break;
       case 'lane-base':
         this.#driver.instances.post(running.slot, { type: 'lane-base', base: this.#driver.instances.nextLaneBase() });
         break;

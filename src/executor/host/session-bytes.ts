@@ -5,7 +5,8 @@
 // runs where (Instances).
 //
 // HO3. Bytes are freed when their session is released, no handler reads them, and the socket has taken what is still to be
-//      written of them. What a reader of the server's holds stays until that is done.
+//      written of them. What a reader of the server's holds stays until that is done. Of a session that was stopped no
+//      handler begins any more in an instance that has said so; until all have, its bytes stay.
 
 import { PlatformError } from '../../base/index.ts';
 import {
@@ -37,6 +38,8 @@ export class SessionBytes {
   readonly #unwritten = new Map<Session, number>();
   /** Released, but an overtaken handler still runs. */
   readonly #lingering = new Map<number, Session>();
+  /** Slots of instances that were told to begin nothing of a session any more, by its number, and have not said so. */
+  readonly #stopping = new Map<number, Set<number>>();
 
   constructor(slab: Slab, inlineBytesMax: number, instances: Instances, ended: EndedSessions, spiller: Spiller) {
     this.#slab = slab;
@@ -182,6 +185,24 @@ export class SessionBytes {
     if (!this.#unwritten.has(session)) this.#freeWhenUnread(session);
   }
 
+  /** Each of these instances is told that it shall begin nothing of the session any more; `stopped` follows. */
+  stopping(sessionNo: number, slots: Iterable<number>): void {
+    this.#stopping.set(sessionNo, new Set(slots));
+  }
+
+  /** What the instance has begun of the session until now was read from its ring; it begins no more. */
+  stopped(sessionNo: number, slot: number): void {
+    const slots = this.#stopping.get(sessionNo);
+    if (slots === undefined || !slots.delete(slot) || slots.size > 0) return;
+    this.#stopping.delete(sessionNo);
+    this.noLongerRead(sessionNo);
+  }
+
+  /** The instance is gone. */
+  instanceGone(slot: number): void {
+    for (const sessionNo of [...this.#stopping.keys()]) this.stopped(sessionNo, slot);
+  }
+
   /** An attempt of the session is over: what waited for it may be freed now. */
   noLongerRead(sessionNo: number): void {
     if (this.#lingering.size === 0) return;
@@ -208,7 +229,8 @@ export class SessionBytes {
 
   /** Overtaken handlers may still read the objects: they are told to stop, and then replaced. */
   #freeWhenUnread(session: Session): void {
-    if (this.#instances.runsSomethingOf(session.no)) this.#lingering.set(session.no, session);
+    const mayBegin = this.#stopping.has(session.no);
+    if (mayBegin || this.#instances.runsSomethingOf(session.no)) this.#lingering.set(session.no, session);
     else this.#free(session);
   }
 

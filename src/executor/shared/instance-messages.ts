@@ -88,5 +88,7 @@ export type InstanceToHost =
   | { readonly type: 'validated'; readonly requestId: number; readonly error?: ErrorData }
   | { readonly type: 'evaluated'; readonly requestId: number; readonly result: EvaluationResult }
   | { readonly type: 'logs'; readonly entries: readonly Omit<LogEntry, 'app' | 'version'>[] }
+  /** Nothing of that session begins here any more. */
+  | { readonly type: 'stopped'; readonly sessionNo: number }
   | { readonly type: 'lane-base' }
   | { readonly type: 'retired' };
