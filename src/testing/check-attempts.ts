@@ -36,7 +36,9 @@ export function checkAttempts({ history }: Evidence): Violation[] {
       const { by, attempt } = (input.value ?? {}) as { by?: string; attempt?: number };
       if (by === undefined || by === 'outside' || attempt === undefined || input.session !== one.session) continue;
       const makers = runs.get(`${one.incarnation} ${input.session} ${by}`);
-      const sent = makers?.find((maker) => maker.attempt === attempt)?.sends.find(({ key }) => key === input.key);
+      // The stale one of two twins may not have come to it; what counts is begun last.
+      const sends = makers?.filter((maker) => maker.attempt === attempt).flatMap((maker) => maker.sends);
+      const sent = sends?.findLast(({ key }) => key === input.key);
       const overtaker = makers?.find((maker) => maker.attempt > attempt);
       if (sent === undefined) fail(`AT2: ${one.function} ${one.invocation} was given ${input.key}, which nobody sent`);
       else if (overtaker !== undefined && sent.atMs > overtaker.beganMs) {
