@@ -7,6 +7,8 @@
 // ER1. A record is visible only whole: `head` moves after its last byte is written. So a thread that is killed in the
 //      middle of anything leaves a prefix of its story, and the host reads it to the end.
 // ER2. A record never wraps; a pad record (kind 0) fills the rest of the ring.
+// ER3. A writer that waits for room says so before it looks at `tail` once more; the reader moves `tail` before it looks
+//      whether somebody waits. So it is woken, and only then: a wake that nobody waits for costs more than reading a record.
 
 import { assert } from '../../base/index.ts';
 import { ByteReader, ByteWriter } from '../../bucket/index.ts';
@@ -15,6 +17,7 @@ import { EVENT_RECORD_BYTES_MAX, EVENT_RING_BYTES, RING_FULL_WAIT_MS } from './l
 
 const HEAD = 0;
 const TAIL = 1;
+const WAITING = 2;
 const CONTROL_BYTES = 64;
 const HEADER_BYTES = 4;
 const MASK = EVENT_RING_BYTES - 1;
@@ -74,7 +77,9 @@ export class EventRingWriter {
       const tail = Atomics.load(this.#words, TAIL);
       if (EVENT_RING_BYTES - ((this.#head - tail) >>> 0) >= need) return;
       this.#onFull();
+      Atomics.store(this.#words, WAITING, 1);
       this.#waits.block(this.#words, TAIL, tail, RING_FULL_WAIT_MS);
+      Atomics.store(this.#words, WAITING, 0);
     }
   }
 }
@@ -135,6 +140,6 @@ export class EventRingReader {
   #move(tail: number): void {
     this.#tail = tail;
     Atomics.store(this.#words, TAIL, tail);
-    Atomics.notify(this.#words, TAIL);
+    if (Atomics.load(this.#words, WAITING) !== 0) Atomics.notify(this.#words, TAIL);
   }
 }
