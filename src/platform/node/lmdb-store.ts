@@ -1,4 +1,4 @@
-// KeyValueStore over LMDB. Writes of one event turn share a transaction, and its flush.
+// KeyValueStore over LMDB. Writes that come while one is under way share a transaction, and its flush.
 
 import { open, type RootDatabase } from 'lmdb';
 import { assert } from '../../base/index.ts';
@@ -13,7 +13,16 @@ export class LmdbStore implements KeyValueStore {
 
   /** @param file made when it is not there. One process only: the data folder's lock guards it. */
   constructor(file: string) {
-    this.#database = open<Buffer, Buffer>({ path: file, noSubdir: true, encoding: 'binary', keyEncoding: 'binary' });
+    this.#database = open<Buffer, Buffer>({
+      path: file,
+      noSubdir: true,
+      encoding: 'binary',
+      keyEncoding: 'binary',
+      // A commit is its flush: beside each other they are no faster here, and where one fails nobody is told of the other.
+      overlappingSync: false,
+      // With it LMDB makes a promise of its own for each turn, and nobody can hear of its failure: a full disk would end us.
+      eventTurnBatching: false,
+    });
   }
 
   get(key: string): Uint8Array | undefined {
@@ -38,19 +47,34 @@ export class LmdbStore implements KeyValueStore {
 
   async transaction(changes: readonly KeyValueChange[]): Promise<void> {
     assert(this.#closing === undefined, 'a closed store is not written');
-    await this.#database.batch(() => {
-      for (const change of changes) {
-        if ('put' in change) this.#database.put(keyOf(change.put), asBuffer(change.value));
-        else this.#database.remove(keyOf(change.delete));
-      }
-    });
-    await this.#database.flushed;
+    try {
+      await this.#database.batch(() => {
+        for (const change of changes) {
+          const written =
+            'put' in change
+              ? this.#database.put(keyOf(change.put), asBuffer(change.value))
+              : this.#database.remove(keyOf(change.delete));
+          // Each fails with the batch, which is where it is heard of.
+          written.catch(() => {});
+        }
+      });
+    } catch (error) {
+      throw await writeError(error);
+    }
   }
 
   close(): Promise<void> {
     this.#closing ??= this.#database.flushed.then(() => this.#database.close());
     return this.#closing;
   }
+}
+
+/** LMDB tells the reason, a full disk for one, by a promise of its own, which is settled at about the same time. */
+async function writeError(error: unknown): Promise<Error> {
+  const reason = (error as { commitError?: Promise<never> }).commitError;
+  const said = await Promise.race([reason?.catch((why: unknown) => why), new Promise((turn) => setImmediate(turn))]);
+  const why = said instanceof Error ? said.message : 'the reason is in the output of the server';
+  return new Error(`The data folder cannot be written to: ${why}`, { cause: error });
 }
 
 function keyOf(key: string): Buffer {
