@@ -3,6 +3,7 @@
 import { open, type RootDatabase } from 'lmdb';
 import { assert } from '../../base/index.ts';
 import type { KeyValueChange, KeyValueRange, KeyValueStore } from '../ports.ts';
+import { checkLmdbFile } from './lmdb-file.ts';
 
 /** LMDB's own limit with 4 KiB pages. */
 const KEY_BYTES_MAX = 1_978;
@@ -11,8 +12,12 @@ export class LmdbStore implements KeyValueStore {
   readonly #database: RootDatabase<Buffer, Buffer>;
   #closing: Promise<void> | undefined;
 
-  /** @param file made when it is not there. One process only: the data folder's lock guards it. */
+  /**
+   * @param file made when it is not there. One process only: the data folder's lock guards it.
+   * @throws E_CHECKSUM when it is damaged, or is not there although others of its folder are.
+   */
   constructor(file: string) {
+    checkLmdbFile(file);
     this.#database = open<Buffer, Buffer>({
       path: file,
       noSubdir: true,

@@ -4,7 +4,7 @@
 //      bytes. A session is in at most one of the two.
 // AR2. An ended session's outcome is what a sync call got: its first output, else its error, else its result.
 
-import { Fifo } from '../../base/index.ts';
+import { Fifo, type PlatformError } from '../../base/index.ts';
 import type { ObjectSource, SessionTrace, SyncOutcome } from '../../protocol/index.ts';
 import { CONTENT_JSON, type OutputEvent } from '../../protocol/index.ts';
 import {
@@ -42,6 +42,8 @@ export class Archive {
   readonly #order = new Fifo<string>(Number.POSITIVE_INFINITY);
   #ringBytes = 0;
   #traceCount = 0;
+  /** Durable, and what they need was damaged while no server ran: they are neither executed nor forgotten. */
+  readonly damaged = new Map<string, PlatformError>();
   /** Ended, on their way to the disk. */
   readonly #onTheWay = new Map<string, Session>();
 
@@ -123,10 +125,12 @@ export class Archive {
     return this.#ring.get(id)?.stripped === true;
   }
 
-  /** Also from disk, with all payloads. */
+  /** Also from disk, with all payloads. @throws E_CHECKSUM when they are not what was written. */
   async load(id: string): Promise<Session | undefined> {
     const found = this.find(id);
     if (found !== undefined) return found;
+    const damage = this.damaged.get(id);
+    if (damage !== undefined) throw damage;
     if (!id.startsWith('d')) return undefined;
     const record = await this.#records.read(keys.session(id));
     if (record === undefined) return undefined;

@@ -164,3 +164,33 @@ test('a large input outlives the first of two sessions that share it', async () 
   assert.equal(third.hostUp().lastStart().session, retry.session);
   assert.equal(disk.folder.files.size, 1);
 });
+
+for (const [damage, spoil] of [
+  ['is missing', () => undefined],
+  ['is too short', (bytes: Uint8Array) => bytes.subarray(0, 100)],
+] as const) {
+  test(`a session whose input ${damage} is not executed, says so, and is when it was mended`, async () => {
+    const disk = new Disk();
+    const bench = new Bench(disk, MANIFEST);
+    bench.hostUp();
+    const bytes = new Uint8Array(INLINE_VALUE_BYTES_MAX + 1).fill(7);
+    const input = { contentType: 'application/octet-stream', bytes };
+    const entries = [{ function: 'f', input }];
+    const { session } = await bench.door.startSession({ ...START, entries, idempotencyKey: 'once' });
+    const [[file, kept]] = [...disk.folder.files] as [[string, Uint8Array]];
+    const spoilt = spoil(kept);
+    if (spoilt === undefined) disk.folder.files.delete(file);
+    else disk.folder.files.set(file, spoilt);
+
+    const next = new Bench(disk, MANIFEST);
+    await next.coordinator.restore();
+    assert.equal(next.hostUp().starts().length, 0);
+    await assert.rejects(next.door.getSession(session), { code: 'E_CHECKSUM' });
+    await assert.rejects(next.door.startSession({ ...START, entries, idempotencyKey: 'once' }), { code: 'E_CHECKSUM' });
+
+    disk.folder.files.set(file, kept);
+    const third = new Bench(disk, MANIFEST);
+    await third.coordinator.restore();
+    assert.equal(third.hostUp().lastStart().session, session);
+  });
+}

@@ -79,21 +79,26 @@ export class RecordStore {
     return bytes === undefined ? undefined : inside<H>(decode(bytes));
   }
 
+  /** @throws E_CHECKSUM when a file that it names is not what was written. */
   async read<H>(key: string): Promise<(StoredRecord<H> & { readonly blobs: readonly Uint8Array[] }) | undefined> {
     const bytes = this.#store.get(key);
     if (bytes === undefined) return undefined;
     const frame = decode(bytes);
-    const { h, f } = frame.header as Envelope;
+    const { h, f, n } = frame.header as Envelope;
     if (f === undefined) return { header: h as H, blobs: frame.blobs };
     const blobs: Uint8Array[] = [];
     let next = 0;
-    for (const file of f) {
+    for (const [index, file] of f.entries()) {
       if (file === null) {
         blobs.push(frame.blobs[next++] ?? new Uint8Array(0));
         continue;
       }
       const content = await this.#folder.read(`${FOLDER}/${file}`);
-      if (content === undefined) return undefined; // replaced meanwhile
+      if (content === undefined || content.length !== n?.[index]) {
+        const now = this.#store.get(key);
+        if (now !== undefined && Buffer.compare(now, bytes) === 0) throw damaged(file);
+        return this.read(key); // replaced meanwhile
+      }
       this.#fileOf.set(content, file);
       blobs.push(content);
     }
@@ -125,7 +130,7 @@ export class RecordStore {
         const part = { start, end: Math.min(end, start + OBJECT_PART_BYTES) };
         const bytes = await this.#folder.read(`${FOLDER}/${file}`, part);
         if (bytes === undefined || bytes.length < part.end - part.start) {
-          throw new PlatformError('E_CHECKSUM', `the file objects/${file} of the data folder is missing or too short`);
+          throw damaged(file);
         }
         return bytes;
       },
@@ -261,6 +266,13 @@ export class RecordStore {
 }
 
 const NO_FILES: readonly string[] = [];
+
+function damaged(file: string): PlatformError {
+  return new PlatformError(
+    'E_CHECKSUM',
+    `The file ${FOLDER}/${file} of the data folder is missing or has another length.`,
+  );
+}
 
 function decode(bytes: Uint8Array): Frame {
   let frame: Frame | undefined;

@@ -1,5 +1,6 @@
 // Taking up what an earlier server left on disk: live durable sessions, what they gave to triggers, what triggers hold.
 
+import { PlatformError } from '../../base/index.ts';
 import type { ObjectHeader, TriggerSpec } from '../../protocol/index.ts';
 import { outcomeOf } from './archive.ts';
 import type { BucketTriggersEffect } from './bucket-triggers.ts';
@@ -25,7 +26,9 @@ export async function restoreCoordinator(coordinator: Coordinator): Promise<void
   for (const app of apps.names()) coordinator.configure(app);
   const sessions = await liveSessions(coordinator);
   const effects: BucketTriggersEffect[] = [];
-  const changes = await restoreTriggers(coordinator, new Set(sessions.map(({ session }) => session.id)), effects);
+  // What a damaged session gave stays taken: it may be mended.
+  const producers = new Set([...sessions.map(({ session }) => session.id), ...coordinator.archive.damaged.keys()]);
+  const changes = await restoreTriggers(coordinator, producers, effects);
   await coordinator.firings.fire(effects, changes);
   for (const { session, dueAtMs } of sessions) {
     if (dueAtMs === undefined) coordinator.accept(session);
@@ -37,38 +40,59 @@ export async function restoreCoordinator(coordinator: Coordinator): Promise<void
   }
 }
 
-async function liveSessions(coordinator: Coordinator): Promise<{ session: Session; dueAtMs: number | undefined }[]> {
+interface Restored {
+  readonly session: Session;
+  readonly dueAtMs: number | undefined;
+}
+
+async function liveSessions(coordinator: Coordinator): Promise<Restored[]> {
   const { records } = coordinator.ports;
-  const live: { session: Session; dueAtMs: number | undefined }[] = [];
+  const live: Restored[] = [];
   const ids: string[] = [];
   for (const [key, { header }] of records.forwards<{ end?: unknown }>('s/')) {
     if (header.end === undefined) ids.push(key.slice(2));
   }
   for (const id of ids) {
-    const record = await records.read(keys.session(id));
-    if (record === undefined) continue;
-    const restored = sessionOf(record);
-    restored.session.marked = true;
-    // Its time went on while no server ran; that of a delayed one begins with it.
-    const beganAtMs = restored.dueAtMs ?? restored.session.startedAtMs;
-    restored.session.spentMs = Math.max(0, coordinator.now().epochMs - beganAtMs);
-    for (const key of records.keys(`o/${id}/`)) {
-      const output = await records.read(key);
-      if (output === undefined) continue;
-      const { bucket, name, payload } = outputOf(output);
-      restored.session.addOutput(bucket, name, payload);
+    try {
+      const restored = await liveSession(coordinator, id);
+      if (restored !== undefined) live.push(restored);
+    } catch (error) {
+      if (!isDamage(error)) throw error;
+      coordinator.archive.damaged.set(id, error);
+      coordinator.ports.report(`session ${id} is not taken up: what was kept of it is damaged`, error);
     }
-    if (restored.session.outputs.length > 0) restored.session.outcome = outcomeOf(restored.session);
-    for (const key of records.keys(`e/${id}/`)) {
-      const event = await records.read(key);
-      if (event === undefined) continue;
-      restored.session.outside ??= [];
-      restored.session.outside.push(outsideOf(event));
-      restored.session.outsideCount = Number(key.slice(key.lastIndexOf('/') + 1)) + 1;
-    }
-    live.push(restored);
   }
   return live.sort((a, b) => a.session.startedAtMs - b.session.startedAtMs);
+}
+
+async function liveSession(coordinator: Coordinator, id: string): Promise<Restored | undefined> {
+  const { records } = coordinator.ports;
+  const record = await records.read(keys.session(id));
+  if (record === undefined) return undefined;
+  const restored = sessionOf(record);
+  restored.session.marked = true;
+  // Its time went on while no server ran; that of a delayed one begins with it.
+  const beganAtMs = restored.dueAtMs ?? restored.session.startedAtMs;
+  restored.session.spentMs = Math.max(0, coordinator.now().epochMs - beganAtMs);
+  for (const key of records.keys(`o/${id}/`)) {
+    const output = await records.read(key);
+    if (output === undefined) continue;
+    const { bucket, name, payload } = outputOf(output);
+    restored.session.addOutput(bucket, name, payload);
+  }
+  if (restored.session.outputs.length > 0) restored.session.outcome = outcomeOf(restored.session);
+  for (const key of records.keys(`e/${id}/`)) {
+    const event = await records.read(key);
+    if (event === undefined) continue;
+    restored.session.outside ??= [];
+    restored.session.outside.push(outsideOf(event));
+    restored.session.outsideCount = Number(key.slice(key.lastIndexOf('/') + 1)) + 1;
+  }
+  return restored;
+}
+
+function isDamage(error: unknown): error is PlatformError {
+  return error instanceof PlatformError && error.code === 'E_CHECKSUM';
 }
 
 async function restoreTriggers(
@@ -99,7 +123,14 @@ async function restoreTriggers(
   held.sort((a, b) => a.seq - b.seq);
   for (const { key, seq } of held) {
     const [, app = '', bucket = '', trigger = ''] = key.split('/');
-    const record = await records.read<HeldHeader>(key);
+    let record: Awaited<ReturnType<typeof records.read<HeldHeader>>>;
+    try {
+      record = await records.read<HeldHeader>(key);
+    } catch (error) {
+      if (!isDamage(error)) throw error;
+      coordinator.ports.report(`an object that trigger ${trigger} of bucket ${bucket} holds is damaged`, error);
+      continue;
+    }
     if (record === undefined) continue;
     const { object, version, spec, draining } = record.header;
     if (draining ? !apps.hasVersion(app, version) : apps.current(app) === undefined) {
