@@ -87,6 +87,7 @@ export class Driver {
   #triggers: TriggersByBucket = {};
   #logs: HostLog[] = [];
   #draining = false;
+  readonly #onGone: (error: ErrorData) => void;
   #drainedAtMs = 0;
   /** Number of the session whose end is being read and was told to the server by its instance. */
   #told: number | undefined;
@@ -114,7 +115,9 @@ export class Driver {
     ports: HostPorts,
     lent: LentObjects,
     onMessage: (running: RunningInstance, message: InstanceToHost) => void,
+    onGone: (error: ErrorData) => void,
   ) {
+    this.#onGone = onGone;
     this.boot = boot;
     this.ports = ports;
     this.#manifest = manifest;
@@ -507,6 +510,7 @@ export class Driver {
     this.questions.instanceGone(running.slot, error, attempts.length > 0, this.now());
     // It may have been woken for what is on offer, and have died before it woke.
     if (pool.tickets.readyCount > 0) this.#offers.wakeSoon(pool);
+    this.#onGone(error);
     this.deadlines.arm();
   }
 

@@ -310,3 +310,12 @@ test('the objects of a cancelled session stay while an instance may still begin 
   await bench.settle();
   assert.equal(used.usedBytes, before);
 });
+
+test('a host whose first instance dies before it is ready starts another', async () => {
+  const bench = new Bench();
+  bench.instance(0).die();
+  await bench.settle();
+  await bench.pass(1_000);
+  bench.instance(1).ready();
+  assert.ok(bench.sent.some(({ type }) => type === 'ready'));
+});

@@ -7,6 +7,7 @@
 import { type ErrorData, nearMiss, PlatformError, refusalData } from '../../base/index.ts';
 import type { StoredObject } from '../../bucket/index.ts';
 import type { HostBoot, HostToServer, Manifest, ObjectHeader, ServerToHost } from '../../protocol/index.ts';
+import { START_BACKOFF_MIN_MS, START_FAILURES_MAX } from '../../scheduler/local/index.ts';
 import { type InstanceToHost, withUserStack } from '../shared/index.ts';
 import { Driver } from './driver.ts';
 import type { RunningInstance } from './instances.ts';
@@ -28,12 +29,16 @@ export class Host {
   readonly #objectRequests: ObjectRequests;
   readonly #objectReaders: ObjectReaders;
   #announced = false;
+  #hasFailed = false;
+  /** Instances that ended before any was ready. */
+  #failedStarts = 0;
 
   constructor(boot: HostBoot, manifest: Manifest, ports: HostPorts) {
     this.#boot = boot;
     this.#ports = ports;
     const lent = new LentObjects();
-    this.#driver = new Driver(boot, manifest, ports, lent, (running, message) => this.#fromInstance(running, message));
+    const onMessage = (running: RunningInstance, message: InstanceToHost) => this.#fromInstance(running, message);
+    this.#driver = new Driver(boot, manifest, ports, lent, onMessage, (error) => this.#instanceGone(error));
     this.#objectRequests = new ObjectRequests(this.#driver, lent);
     this.#objectReaders = new ObjectReaders(this.#driver);
   }
@@ -352,6 +357,7 @@ export class Host {
         break;
       case 'load-failed':
         if (!this.#announced) {
+          this.#hasFailed = true;
           this.#ports.send({ type: 'load-failed', error: withUserStack(message.error, this.#boot.folder) });
           this.#ports.exit(1);
         }
@@ -380,6 +386,21 @@ export class Host {
         break;
     }
     this.#driver.deadlines.arm();
+  }
+
+  /** Until one is ready nobody has work for this host: it is the host itself that needs another. */
+  #instanceGone(error: ErrorData): void {
+    if (this.#announced || this.#hasFailed) return;
+    this.#failedStarts++;
+    if (this.#failedStarts >= START_FAILURES_MAX) {
+      this.#hasFailed = true;
+      this.#ports.send({ type: 'load-failed', error: withUserStack(error, this.#boot.folder) });
+      this.#ports.exit(1);
+      return;
+    }
+    this.#ports.setTimer(this.#driver.now() + START_BACKOFF_MIN_MS * 2 ** (this.#failedStarts - 1), () => {
+      if (!this.#announced) this.#driver.prewarm(this.#driver.entryPool, 'the first one ended before it was ready');
+    });
   }
 
   #announce(pool: string): void {
