@@ -16,8 +16,8 @@ const CALLED = { hi: 7, lo: 7 };
 class Hand {
   readonly machine = new SessionMachine({ random: new Prng(1), sameContent: () => true });
 
-  apply(event: SessionEvent): Invocation[] {
-    const effects = this.machine.handle(event, { monotonicMs: 0, epochMs: 0 });
+  apply(event: SessionEvent, atMs = 0): Invocation[] {
+    const effects = this.machine.handle(event, { monotonicMs: atMs, epochMs: atMs });
     this.machine.checkInvariants();
     return effects.flatMap((effect: SessionEffect) => (effect.type === 'enqueue' ? [effect.invocation] : []));
   }
@@ -99,4 +99,26 @@ test('what was held when its session was cancelled never waits again', () => {
   assert.equal(session.state, 'ending', 'its entry still runs');
   assert.deepEqual(hand.apply({ type: 'offer-lost', invocation: held }), []);
   assert.equal(held.place, 'ended');
+});
+
+test('what ran when its session was cancelled has its time and outcome at once, and keeps them when its handler returns', () => {
+  const hand = new Hand();
+  const entry = hand.begin();
+  const { session, id, fence } = entry;
+  const [attempt] = entry.history;
+  hand.apply({ type: 'session-cancelled', session: 's', error: { code: 'E_CANCELLED', message: 'x' } }, 30);
+  assert.deepEqual([attempt?.outcome, attempt?.endedAtMs, session.meteredMs], ['cancelled', 30, 30]);
+  hand.apply(
+    { type: 'attempt-ended', sessionNo: session.no, id, fence, atMs: 50, error: undefined, result: undefined },
+    50,
+  );
+  assert.deepEqual([attempt?.outcome, attempt?.endedAtMs, session.meteredMs], ['cancelled', 30, 30]);
+  assert.equal(hand.machine.session('s'), undefined, 'nothing runs any more');
+});
+
+test('what ran when its session was out of time is told so', () => {
+  const hand = new Hand();
+  const entry = hand.begin();
+  hand.apply({ type: 'session-cancelled', session: 's', error: { code: 'E_TIMEOUT', message: 'x' } });
+  assert.equal(entry.history[0]?.outcome, 'timeout');
 });

@@ -5,6 +5,7 @@
 
 import type { Prng } from '../../base/index.ts';
 import type { RerunRow } from '../../bucket/index.ts';
+import type { AttemptOutcome } from '../../protocol/index.ts';
 import type { Now } from '../../trigger/index.ts';
 import type { SessionEffect, SessionEvent, Which } from './events.ts';
 import { findInvocation, type Invocation, newInvocation, type Session } from './session.ts';
@@ -75,21 +76,22 @@ export function beginAttempt(invocation: Invocation, event: SessionEvent & { typ
   });
 }
 
+type EndedOutcome = Exclude<AttemptOutcome, 'running' | 'fenced'>;
+
 /** The attempt is over, whatever comes next for its invocation. */
-export function leaveAttempt(
-  invocation: Invocation,
-  atMs: number,
-  outcome: 'ok' | 'error' | 'timeout' | 'lost' | 'cancelled',
-): void {
-  const { session } = invocation;
-  session.running--;
-  session.meteredMs += Math.max(0, atMs - invocation.startedAtMs);
+export function leaveAttempt(invocation: Invocation, atMs: number, outcome: EndedOutcome): void {
+  invocation.session.running--;
   invocation.slot = -1;
+  accountAttempt(invocation, atMs, outcome);
+}
+
+/** Its time and outcome, once: of a session that was cancelled they are told before the handler has returned. */
+export function accountAttempt(invocation: Invocation, atMs: number, outcome: EndedOutcome): void {
   const record = invocation.history.at(-1);
-  if (record !== undefined) {
-    record.endedAtMs = atMs;
-    record.outcome = outcome;
-  }
+  if (record?.outcome !== 'running') return;
+  invocation.session.meteredMs += Math.max(0, atMs - invocation.startedAtMs);
+  record.endedAtMs = atMs;
+  record.outcome = outcome;
 }
 
 /** Of an object that somebody else keeps: the session does not end before the answer (SM4). */

@@ -7,7 +7,7 @@ import { assert, type ErrorData } from '../../base/index.ts';
 import type { BucketRow, TriggerRow } from '../../bucket/index.ts';
 import { CustomMachine } from '../../trigger/index.ts';
 import { FAILURES_MAX } from './limits.ts';
-import type { MachineState } from './machine-state.ts';
+import { accountAttempt, type MachineState } from './machine-state.ts';
 import { type Invocation, liveInvocationsOf, markEnded, type Session } from './session.ts';
 import { fireAll } from './session-triggers.ts';
 
@@ -39,6 +39,7 @@ export function cancelSession(state: MachineState, sessionId: string, error: Err
   for (const one of liveInvocationsOf(session)) {
     if (one.place === 'running') {
       state.effects.push({ type: 'abort', invocation: one, fence: one.fence, slot: one.slot, error });
+      accountAttempt(one, state.now.monotonicMs, error.code === 'E_TIMEOUT' ? 'timeout' : 'cancelled');
     } else {
       const held = one.place === 'held';
       if (one.place !== 'backoff') state.effects.push({ type: 'withdraw', invocation: one, slot: one.slot });
