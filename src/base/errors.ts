@@ -22,7 +22,7 @@ export const ERROR_TABLE = {
   E_JSON_INVALID: { kind: 'usage', status: 400, title: 'The body is not valid JSON' },
   E_REQUEST_INVALID: { kind: 'usage', status: 400, title: 'The request is malformed' },
   E_UNAUTHENTICATED: { kind: 'usage', status: 401, title: 'A token is needed' },
-  E_FORBIDDEN: { kind: 'usage', status: 403, title: 'The token does not allow this' },
+  E_FORBIDDEN: { kind: 'usage', status: 403, title: 'This is not allowed' },
   E_APP_UNKNOWN: { kind: 'usage', status: 404, title: 'No such application' },
   E_FUNCTION_UNKNOWN: { kind: 'usage', status: 404, title: 'No such function' },
   E_BUCKET_UNKNOWN: { kind: 'usage', status: 404, title: 'No such bucket' },

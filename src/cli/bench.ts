@@ -50,7 +50,7 @@ export const BENCH: CommandSpec = {
   examples: [
     ['antrail bench interaction --quick', 'a first look'],
     ['antrail bench interaction --json figures.json', 'figures for a program'],
-    ['antrail bench overload', 'three times what the server can do; also: faults, idle, soak'],
+    ['antrail bench overload', 'three times what the server can do; also: faults, idle, soak, scheduling'],
   ],
   run: async ({ terminal, options, paint }, [name]) => {
     const { SUITES, TARGETS, isReached, targetText } = await loadPart<BenchPart>('bench', 'benchmarks');

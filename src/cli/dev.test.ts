@@ -28,6 +28,7 @@ test('serve says where it listens first, and closes the server at a signal', asy
   assert.equal(server.closed, 0);
   const { dataDir, ...options } = server.options as ServerOptions;
   assert.deepEqual(options, { host: '127.0.0.1', port: 0, workerNodes: 2 });
+  await said(/this release has one worker node/);
   assert.match(dataDir, /^\/.*somewhere$/);
   stop();
   assert.equal(await ended, undefined);

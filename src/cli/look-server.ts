@@ -42,7 +42,7 @@ export const NODES: CommandSpec = {
 
 export const LIMITS: CommandSpec = {
   usage: 'limits',
-  does: 'show every limit and default with its value and reason',
+  does: 'show the limits and defaults in force, each with its reason',
   json: true,
   examples: [['antrail limits', 'sizes, times and counts']],
   run: (run) =>

@@ -11,15 +11,17 @@ export const SERVE: CommandSpec = {
   usage: 'serve',
   does: 'run the server',
   more:
-    'The first signal to stop lets running work end, the second ends at once. The file behind --config is JSON: bodyBytesMax, ' +
-    'instancesMax, queueMax, objectBytesMax, allowedHosts (see `antrail limits`), and weights: {"app": 2} gives an app twice the ' +
-    'share of others.',
+    'The first signal to stop lets running work end, the second ends at once.\n' +
+    'The file behind --config is one JSON object. Of the limits that `antrail limits` shows it may set bodyBytesMax,\n' +
+    'objectBytesMax, objectOverBytesMax, spillBytesMax, persistedBytesMax, persistedRetentionMs, inlineBytesMax,\n' +
+    'instancesMax and queueMax. Besides: weights ({"app": 2}: twice the share of others), allowedHosts (host names that\n' +
+    'requests may name), verifyObjects (true: checks that no object is changed after it was sent, as `antrail dev` does).',
   options: [
     { flags: '--data <dir>', does: 'where it keeps everything (default: ~/.antrail)' },
     { flags: '--port <n>', does: `0 takes a free one (default: ${DEFAULT_PORT})`, parse: parsePort },
     { flags: '--host <host>', does: `address to listen on (default: ${DEFAULT_HOST})` },
     { flags: '--config <file>', does: 'further settings' },
-    { flags: '--worker-nodes <n>', does: 'worker nodes on this machine', parse: parseCount },
+    { flags: '--worker-nodes <n>', does: 'worker nodes on this machine; this release has one', parse: parseCount },
   ],
   examples: [
     ['antrail serve', 'on port 7070, data in ~/.antrail'],
@@ -34,6 +36,9 @@ export const SERVE: CommandSpec = {
       ...(options.workerNodes === undefined ? {} : { workerNodes: options.workerNodes }),
     });
     await say(terminal, `antrail listening on ${server.url}\n`);
+    if ((options.workerNodes ?? 1) > 1) {
+      await terminal.err('antrail: this release has one worker node: --worker-nodes changes nothing\n');
+    }
     await interruption(terminal);
     await server.close();
     return undefined;

@@ -103,7 +103,7 @@ export class Transport {
     const reason = systemCodeOf(thrown);
     const detail = REFUSED.has(reason)
       ? `No server answers at ${this.url} (${reason}). Start one with \`antrail dev app.ts\` or \`antrail serve\`, ` +
-        'or name one that runs: --server URL, ANTRAIL_URL, or url of connect().'
+        'or name one that runs: --server URL or ANTRAIL_URL for the command line, url of connect() for a program.'
       : `The connection to ${this.url} broke before an answer came (${reason}).`;
     return new PlatformError('E_SERVER_UNREACHABLE', detail, { cause: thrown, details: { url: this.url, reason } });
   }

@@ -182,7 +182,11 @@ function limits(settings: Settings): { name: string; value: number | string; uni
     bytes('deadLetterInputBytesMax', DEAD_LETTER_INPUT_BYTES_MAX, 'inputs of one letter kept for a retry'),
     count('appsMax', APPS_MAX, 'apps of one server'),
     bytes('bundleBytesMax', BUNDLE_BYTES_MAX, 'files of one bundle together'),
-    count('versionsKeptMax', VERSIONS_KEPT_MAX, 'versions of one app that are kept for a rollback'),
+    count(
+      'versionsKeptMax',
+      VERSIONS_KEPT_MAX,
+      'newest versions of one app that are kept; older ones go when no session uses them',
+    ),
     count('logEntriesMax', LOG_ENTRIES_MAX, 'log entries of all apps, newest kept'),
     count('errorCodes', Object.keys(ERROR_TABLE).length, 'codes that an answer can bear'),
   ];

@@ -47,7 +47,7 @@ export interface RegExpSpec {
   readonly flags: string;
 }
 
-/** Options of each primitive as in design 2.2; checked by `checkTrigger`. */
+/** Options of each primitive; checked by `checkTrigger`. */
 export type TriggerSpec = { readonly source?: SourceLocation } & (
   | { readonly kind: 'immediate'; readonly run: Run }
   | {

@@ -4,7 +4,7 @@
 // Does not own: sessions and attempts (SessionMachine), the slots themselves (driver), placement across nodes.
 //
 // LS1. What waits is in the queue or on offer, never both; an invocation leaves by being claimed or withdrawn.
-// LS2. Nothing is bound to an instance before it is claimed: whatever is free first takes the oldest (design 2.3).
+// LS2. Nothing is bound to an instance before it is claimed: whatever is free first takes the oldest.
 // LS3. Instances never exceed the limit; each start and each retirement says why.
 // LS4. An instance that dies while it starts is started again after a back-off, and never blocks what others can run.
 // LS5. At the limit a pool gives up instances for one that has work and none, or far fewer: idle ones at once, busy ones

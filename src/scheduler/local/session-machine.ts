@@ -8,7 +8,7 @@
 //
 // SM1. An invocation is in exactly one place: queued, held by an instance, running, in back-off, or ended.
 // SM2. At most one attempt of an invocation counts: the one that bears its fence. What another says is dropped.
-// SM3. A firing has a deterministic id and makes at most one invocation (design 2.2).
+// SM3. A firing has a deterministic id and makes at most one invocation.
 // SM4. A session ends when nothing of it is queued, held, running, in back-off, timed or unacknowledged, and then once.
 // SM5. Names are claimed before triggers see the object; a name has one producer.
 //
