@@ -337,7 +337,7 @@ describe('with the default script', () => {
       assert.equal((await call('HEAD', path)).headers['content-length'], String(answer.body.length));
     }
     await call('GET', '/v1/objects?app=shop');
-    assert.deepEqual(lastCall(), { method: 'objects', args: ['shop'] });
+    assert.deepEqual(lastCall(), { method: 'objects', args: [{ app: 'shop' }] });
     assert.deepEqual((await call('GET', '/healthz')).json(), { status: 'ok' });
     assert.deepEqual((await call('GET', '/readyz')).json(), { status: 'ready' });
     const metrics = await call('GET', '/metrics');
