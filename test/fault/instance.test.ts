@@ -41,6 +41,7 @@ export default app('faulty', {
     stopsProcess: fn(async () => { process.kill(process.pid, 'SIGABRT'); await sleep(10_000); }),
     closesInput: fn(() => { process.stdout.write('x'.repeat(300_000)); process.stdin.destroy(); return 'ok'; }),
     patches: fn(() => { (globalThis as any).setTimeout = undefined; (Array.prototype as any).push = () => { throw new Error('patched'); }; return 'patched'; }, { pool: 'patched' }),
+    patchesJson: fn(() => { JSON.stringify = () => { throw new Error('no JSON any more'); }; return 'x'; }, { pool: 'patched' }),
     fans: fn((ctx) => { for (let i = 0; i < 20; i++) ctx.send('work', i); }),
     work: fn((ctx, [n]) => { if (n.json() === 7 && ctx.attempt < 3) process.exit(9); ctx.output(n.json()); }),
   },
@@ -141,6 +142,9 @@ for (const ms of [0, 250]) {
 }
 
 test('a patched instance spoils its own pool only', async () => {
+  const answer = await server.call('faulty/patchesJson', 1);
+  assert.equal(answer.json.code, 'E_FUNCTION_FAILED', 'not that the app could not be loaded');
+  assert.match(answer.json.detail, /no JSON any more/);
   await server.call('faulty/patches', 1);
   assert.equal((await server.call('faulty/fine', 5)).status, 200);
 });

@@ -40,7 +40,15 @@ export async function runInstance(boot: InstanceBoot, ports: InstancePorts): Pro
   await initialise(boot, app, runner);
   ports.onMessage((message) => runner.receive(message));
   ports.post({ type: 'ready', loadMs: loadedAtMs - loadedFromMs, initMs: monotonicMs() - loadedAtMs });
-  runner.start();
+  try {
+    runner.start();
+  } catch (thrown) {
+    // What it ran first has spoilt it: it ends of that, and not because it could not be loaded.
+    ports.afterTurn(() => {
+      throw thrown;
+    });
+    return;
+  }
   // Without the connection the host does what would go over it.
   if (boot.lane !== undefined) connectLane(boot, boot.lane, runner, ports).catch(() => runner.connect(undefined));
 }
