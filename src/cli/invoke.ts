@@ -14,7 +14,8 @@ export const INVOKE: CommandSpec = {
   usage: 'invoke <target> [input]',
   does: 'call a function and print its result; target is app or app/function',
   more: `Input: JSON text, @FILE or - for standard input (JSON if it parses, else bytes), or nothing.
-The result is printed as JSON, or as the bytes that it is. A failure goes to standard error, with exit code 1.`,
+The result is printed as JSON, or as the bytes that it is. A failure goes to standard error, with exit code 1.
+Priority, delay and starts that need not survive a restart: over HTTP (?priority=5&delayMs=1000&durability=none).`,
   json: true,
   options: [
     { flags: '--async', does: 'return when it is started, with its session' },

@@ -129,7 +129,7 @@ function problemOf(
     if (isDeepStrictEqual(played, first.played)) continue;
     return {
       kind: way,
-      message: `it decides differently when it is ${way}`,
+      message: `it decides differently when it is ${way} (from asking to asking only what snapshot() gives is kept)`,
       stack: differenceOf(first.way, first.played, way, played),
     };
   }
