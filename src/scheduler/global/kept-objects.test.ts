@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { PlatformError } from '../../base/index.ts';
+import { OBJECT_PART_BYTES } from '../../protocol/index.ts';
 import { Bench, Disk, type HandHost, json, MANIFEST, settle, sizes } from './harness.test.ts';
 import { INLINE_VALUE_BYTES_MAX } from './limits.ts';
 
@@ -168,6 +169,7 @@ test('a large input outlives the first of two sessions that share it', async () 
 for (const [damage, spoil] of [
   ['is missing', () => undefined],
   ['is too short', (bytes: Uint8Array) => bytes.subarray(0, 100)],
+  ['has a wrong byte', (bytes: Uint8Array) => bytes.with(bytes.length - 5, 8)],
 ] as const) {
   test(`a session whose input ${damage} is not executed, says so, and is when it was mended`, async () => {
     const disk = new Disk();
@@ -194,3 +196,33 @@ for (const [damage, spoil] of [
     assert.equal(third.hostUp().lastStart().session, session);
   });
 }
+
+test('a wrong byte of a persisted object is found by who reads that part, also after a restart', async () => {
+  const disk = new Disk();
+  const bench = new Bench(disk, MANIFEST);
+  bench.hostUp();
+  const { session } = await bench.door.startSession(START);
+  const bytes = new Uint8Array(2 * OBJECT_PART_BYTES + 5).fill(7);
+  const payload = { contentType: 'application/octet-stream', bytes };
+  const object = { bucket: 'plain', name: 'p', group: '', session, ...sizes(payload) };
+  bench.say({ type: 'object-persist', session, seq: 1, object }, payload);
+  await settle();
+  const [[file, kept]] = [...disk.folder.files] as [[string, Uint8Array]];
+  const next = new Bench(disk, MANIFEST);
+  await next.coordinator.restore();
+  for (const [at, part] of [
+    [OBJECT_PART_BYTES + 3, 1],
+    [bytes.length - 1, 2],
+  ] as const) {
+    disk.folder.files.set(file, kept.with(at, 8));
+    for (const one of [bench, next]) {
+      const source = await one.door.openObject('a', 'plain', 'p', undefined, { start: 0, end: 100 });
+      for (const n of [0, 1, 2]) {
+        const read = source.read(n * OBJECT_PART_BYTES, source.size);
+        if (n === part) await assert.rejects(read, { code: 'E_CHECKSUM' });
+        else assert.equal((await read)[0], 7);
+      }
+      source.close();
+    }
+  }
+});

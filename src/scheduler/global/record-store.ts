@@ -2,6 +2,7 @@
 // database, written before the transaction that names them and removed after the one that forgets them. Several records
 // may name one file (a session and its retry have the same input): it goes with the last of them.
 
+import { crc32 } from 'node:zlib';
 import { assert, PlatformError } from '../../base/index.ts';
 import { type DataFolder, type KeyValueChange, type KeyValueStore, prefixRange } from '../../platform/index.ts';
 import { encodeFrame, type Frame, FrameDecoder, OBJECT_PART_BYTES, type ObjectSource } from '../../protocol/index.ts';
@@ -23,6 +24,14 @@ interface Envelope {
   readonly f?: readonly (string | null)[];
   /** Size of each, 0 for one inside. */
   readonly n?: readonly number[];
+  /** Checksums of each, one for each part of it; [] for one inside. */
+  readonly c?: readonly (readonly number[])[];
+}
+
+interface PayloadFile {
+  readonly name: string;
+  /** Undefined: written before there were any. */
+  readonly sums: readonly number[] | undefined;
 }
 
 export type OpenPayload = Pick<ObjectSource, 'size' | 'read' | 'close'>;
@@ -35,7 +44,7 @@ export class RecordStore {
   readonly #filePrefix: string;
   #fileCount = 0;
   /** Which file holds these bytes: a payload that moves from one record to another keeps its file. */
-  readonly #fileOf = new WeakMap<Uint8Array, string>();
+  readonly #fileOf = new WeakMap<Uint8Array, PayloadFile>();
   /** While files are written, later changes wait, so that changes of one key keep their order. */
   #behind: Promise<void> | undefined;
   readonly #underWay = new Set<Promise<void>>();
@@ -84,7 +93,7 @@ export class RecordStore {
     const bytes = this.#store.get(key);
     if (bytes === undefined) return undefined;
     const frame = decode(bytes);
-    const { h, f, n } = frame.header as Envelope;
+    const { h, f, n, c } = frame.header as Envelope;
     if (f === undefined) return { header: h as H, blobs: frame.blobs };
     const blobs: Uint8Array[] = [];
     let next = 0;
@@ -94,12 +103,13 @@ export class RecordStore {
         continue;
       }
       const content = await this.#folder.read(`${FOLDER}/${file}`);
-      if (content === undefined || content.length !== n?.[index]) {
+      const sums = c?.[index];
+      if (content === undefined || content.length !== n?.[index] || !isIntact(content, sums)) {
         const now = this.#store.get(key);
         if (now !== undefined && Buffer.compare(now, bytes) === 0) throw damaged(file);
         return this.read(key); // replaced meanwhile
       }
-      this.#fileOf.set(content, file);
+      this.#fileOf.set(content, { name: file, sums });
       blobs.push(content);
     }
     return { header: h as H, blobs };
@@ -110,8 +120,9 @@ export class RecordStore {
     const bytes = this.#store.get(key);
     if (bytes === undefined) return undefined;
     const frame = decode(bytes);
-    const file = (frame.header as Envelope).f?.[index];
-    if (typeof file === 'string') return this.#openFile(file, (frame.header as Envelope).n?.[index] ?? 0);
+    const { f, n, c } = frame.header as Envelope;
+    const file = f?.[index];
+    if (typeof file === 'string') return this.#openFile({ name: file, sums: c?.[index] }, n?.[index] ?? 0);
     const blob = inside(frame).blobs[index];
     if (blob === undefined) return undefined;
     return {
@@ -121,7 +132,7 @@ export class RecordStore {
     };
   }
 
-  #openFile(file: string, size: number): OpenPayload {
+  #openFile({ name: file, sums }: PayloadFile, size: number): OpenPayload {
     this.#uses.set(file, (this.#uses.get(file) ?? 0) + 1);
     let isOpen = true;
     return {
@@ -129,7 +140,10 @@ export class RecordStore {
       read: async (start, end) => {
         const part = { start, end: Math.min(end, start + OBJECT_PART_BYTES) };
         const bytes = await this.#folder.read(`${FOLDER}/${file}`, part);
-        if (bytes === undefined || bytes.length < part.end - part.start) {
+        // A part that is not read as it was summed up, of a range, is not checked.
+        const isPart = start % OBJECT_PART_BYTES === 0 && part.end === Math.min(size, start + OBJECT_PART_BYTES);
+        const ofPart = isPart ? sums?.slice(start / OBJECT_PART_BYTES) : undefined;
+        if (bytes === undefined || bytes.length < part.end - part.start || !isIntact(bytes, ofPart)) {
           throw damaged(file);
         }
         return bytes;
@@ -207,9 +221,9 @@ export class RecordStore {
       if (!('put' in change)) continue;
       for (const blob of change.blobs ?? []) {
         if (blob.length <= INLINE_VALUE_BYTES_MAX || this.#isInFile(blob)) continue;
-        const file = `${this.#filePrefix}-${(this.#fileCount++).toString(36)}`;
-        await this.#folder.write(`${FOLDER}/${file}`, blob);
-        this.#fileOf.set(blob, file);
+        const name = `${this.#filePrefix}-${(this.#fileCount++).toString(36)}`;
+        await this.#folder.write(`${FOLDER}/${name}`, blob);
+        this.#fileOf.set(blob, { name, sums: sumsOf(blob) });
       }
     }
   }
@@ -227,18 +241,21 @@ export class RecordStore {
       const inline: Uint8Array[] = [];
       let files: (string | null)[] | undefined;
       const sizes = new Array<number>(blobs.length).fill(0);
+      const sums = new Array<readonly number[]>(blobs.length).fill([]);
       for (const [index, blob] of blobs.entries()) {
         const file = blob.length > INLINE_VALUE_BYTES_MAX ? this.#fileOf.get(blob) : undefined;
         if (file === undefined) {
           inline.push(blob);
         } else {
           files ??= new Array<string | null>(blobs.length).fill(null);
-          files[index] = file;
+          files[index] = file.name;
           sizes[index] = blob.length;
+          sums[index] = file.sums ?? [];
         }
       }
       forgotten.push(...this.#rename(change.put, files?.filter((file) => file !== null) ?? NO_FILES));
-      const envelope: Envelope = files === undefined ? { h: change.header } : { h: change.header, f: files, n: sizes };
+      const named = files === undefined ? {} : { f: files, n: sizes, c: sums };
+      const envelope: Envelope = { h: change.header, ...named };
       writes.push({ put: change.put, value: Buffer.concat(encodeFrame(envelope, inline)) });
     }
     await this.#store.transaction(writes);
@@ -250,7 +267,7 @@ export class RecordStore {
 
   /** A file that no record names any more is gone, or about to go. */
   #isInFile(blob: Uint8Array): boolean {
-    const file = this.#fileOf.get(blob);
+    const file = this.#fileOf.get(blob)?.name;
     return file !== undefined && (this.#uses.get(file) ?? 0) > 0;
   }
 
@@ -267,10 +284,24 @@ export class RecordStore {
 
 const NO_FILES: readonly string[] = [];
 
+/** One for each part that is read at once. */
+function sumsOf(bytes: Uint8Array): number[] {
+  const sums: number[] = [];
+  for (let at = 0; at < bytes.length; at += OBJECT_PART_BYTES) {
+    sums.push(crc32(bytes.subarray(at, at + OBJECT_PART_BYTES)));
+  }
+  return sums;
+}
+
+/** @param sums of its parts, and maybe of later ones; none: nothing is known. */
+function isIntact(bytes: Uint8Array, sums: readonly number[] = []): boolean {
+  return sums.length === 0 || sumsOf(bytes).every((sum, part) => sum === sums[part]);
+}
+
 function damaged(file: string): PlatformError {
   return new PlatformError(
     'E_CHECKSUM',
-    `The file ${FOLDER}/${file} of the data folder is missing or has another length.`,
+    `The file ${FOLDER}/${file} of the data folder is missing, or not what was written.`,
   );
 }
 
