@@ -1,4 +1,4 @@
-// What a suite hands back (interface.md 1), and what its figures should reach.
+// What a suite hands back, and what its figures should reach.
 
 import { availableParallelism, cpus, release, totalmem } from 'node:os';
 import type { Samples } from './samples.ts';

@@ -57,7 +57,7 @@ export const TIMEOUT_MS_DEFAULT = 60_000;
 export const MEMORY_MB_DEFAULT = 256;
 const RETRY_MIN_MS = 100;
 const RETRY_MAX_MS = 30_000;
-/** Of `durable` functions that throw (interface.md 5). */
+/** Of `durable` functions that throw. */
 const DURABLE_RETRIES = 10;
 
 export type TriggersByBucket = Readonly<Record<string, Readonly<Record<string, TriggerSpec>>>>;

@@ -1,5 +1,5 @@
 // Goal: the commands as people and scripts meet them. Method: the built program as a child process, against a real HTTP
-// server that answers as interface.md section 2 says.
+// server that answers as the real one does.
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';

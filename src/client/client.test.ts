@@ -1,4 +1,4 @@
-// Goal: the client speaks interface.md section 2. Method: a real HTTP server that answers by script.
+// Goal: the client speaks the server's HTTP. Method: a real HTTP server that answers by script.
 
 import assert from 'node:assert/strict';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';

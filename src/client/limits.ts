@@ -1,6 +1,6 @@
 // Tuning constants of the client.
 
-/** What interface.md gives the server as its default. */
+/** Where a server listens by default. */
 export const DEFAULT_URL = 'http://127.0.0.1:7070';
 /** One long poll for a result: below the 60 s at which proxies usually give up. */
 export const RESULT_WAIT_MS = 30_000;

@@ -132,7 +132,7 @@ export class Exchange {
     else new SlowAnswer(res, buffer, this.gate.room.watch, this.gate.timing.streamStallMs);
   }
 
-  /** A value as interface.md has it: JSON as its bytes are, everything else as bytes. */
+  /** A value as HTTP has it: JSON as its bytes are, everything else as bytes. */
   payload(payload: Payload): void {
     this.bytes(200, isJson(payload.contentType) ? CONTENT_JSON : CONTENT_BYTES, payload.bytes);
   }

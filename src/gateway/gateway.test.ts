@@ -1,4 +1,4 @@
-// Goal: every row of the HTTP table answers as interface.md says, and calls the control plane with what was sent.
+// Goal: every row of the HTTP table answers as it says, and calls the control plane with what was sent.
 // Method: a scripted control plane behind a real loopback socket.
 
 import assert from 'node:assert/strict';

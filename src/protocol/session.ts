@@ -1,4 +1,4 @@
-// Shapes of sessions, traces and the other records that HTTP answers show: interface.md section 2.
+// Shapes of sessions, traces and the other records that HTTP answers show.
 
 import type { ErrorData } from '../base/index.ts';
 import type { Manifest, SourceLocation } from './manifest.ts';

@@ -130,7 +130,7 @@ function countsWhole({ end, attempt, beganMs, timeoutMs }: Execution): boolean {
 }
 
 const HAIR_MS = 5;
-/** interface.md 5. */
+/** As the local scheduler has it, on purpose written down once more. */
 const RERUN_ATTEMPTS_MAX = 5;
 
 /** (FI1) */

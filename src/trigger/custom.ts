@@ -208,7 +208,7 @@ export class CustomMachine extends Machine {
     return this.#stalled;
   }
 
-  /** A timer counts only while something is held: see interface.md, Session end. */
+  /** A timer counts only while something is held, so that a session can end. */
   override get keepsOpen(): boolean {
     return this.isBusy || (this.#held.size > 0 && this.#timerAtMs !== undefined && this.#stalled === undefined);
   }

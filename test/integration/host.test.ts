@@ -1,4 +1,4 @@
-// Goal: the app host with real threads does what interface.md says of sessions, sends and ends. Method: apps in a few
+// Goal: the app host with real threads does what is promised of sessions, sends and ends. Method: apps in a few
 // lines, the test plays the server.
 
 import assert from 'node:assert/strict';

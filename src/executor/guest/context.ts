@@ -1,4 +1,4 @@
-// `ctx` of a handler (interface.md 3). Thin: it checks arguments and hands over to the runner.
+// `ctx` of a handler. Thin: it checks arguments and hands over to the runner.
 
 import { fromErrorData, hexOf, nearMiss, PlatformError } from '../../base/index.ts';
 import type { BucketRow } from '../../bucket/index.ts';

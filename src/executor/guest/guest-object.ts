@@ -1,4 +1,4 @@
-// An object as user code sees it (interface.md 3): views of shared memory, text made only when asked for.
+// An object as user code sees it: views of shared memory, text made only when asked for.
 
 import { PlatformError } from '../../base/index.ts';
 import {

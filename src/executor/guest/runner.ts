@@ -573,7 +573,7 @@ export class Runner {
     const output = options.output === true;
     const persist = options.persist === true;
     const { ticket } = attempt;
-    // A name must be claimed first, and a repeated attempt may repeat itself: both need the host (interface.md, Sends).
+    // A name must be claimed first, and a repeated attempt may repeat itself: both need the host.
     const inline =
       bucket.inline &&
       options.name === undefined &&

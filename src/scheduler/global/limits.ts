@@ -2,7 +2,7 @@
 
 import { assert, KIB, MIB } from '../../base/index.ts';
 
-/** Invocations of sessions of one app that have not begun; the next start is refused with E_QUEUE_FULL (interface.md 5). */
+/** Invocations of sessions of one app that have not begun; the next start is refused with E_QUEUE_FULL. */
 export const QUEUE_MAX = 10_000;
 /** Sessions of one app that were accepted and have not ended: those that run wait for nobody's instance, but take memory. */
 export const LIVE_SESSIONS_MAX = 100_000;

@@ -49,7 +49,7 @@ export function attemptStarted(state: MachineState, event: SessionEvent & { type
   invocation.place = 'running';
   beginAttempt(invocation, event);
   if (invocation.attempts === 1 && invocation.row.watchedBy.length > 0) sourceStarted(state, invocation);
-  // From the attempt's start, not from queuing (interface.md, rerun).
+  // From the attempt's start, not from queuing.
   for (const rule of invocation.row.reruns) {
     state.timers.add(event.atMs + rule.timeoutMs, { kind: 'rerun', invocation, fence: invocation.fence, rule });
   }
@@ -201,7 +201,7 @@ function retryAt(state: MachineState, invocation: Invocation, atMs: number, erro
   else state.timers.add(atMs, { kind: 'retry', invocation, fence: invocation.fence });
 }
 
-/** Its successors were queued before: ending and queuing are one event (interface.md, Triggers). */
+/** Its successors were queued before: ending and queuing are one event. */
 function endInvocation(state: MachineState, invocation: Invocation, outcome: 'ok' | 'failed'): void {
   const { session } = invocation;
   markEnded(invocation);

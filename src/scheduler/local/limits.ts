@@ -1,8 +1,8 @@
 import { assert, MIB } from '../../base/index.ts';
 
-/** How often an attempt whose instance was lost is tried again, whatever `retries` says (interface.md 5). */
+/** How often an attempt whose instance was lost is tried again, whatever `retries` says. */
 export const LOST_RETRIES_MAX = 3;
-/** How often a source whose bucket's `rerun` rule was missed is executed again (interface.md 5). */
+/** How often a source whose bucket's `rerun` rule was missed is executed again. */
 export const RERUN_ATTEMPTS_MAX = 5;
 /** Pause before that: doubles from the first to the second. */
 export const RERUN_BACKOFF_MIN_MS = 5;
@@ -31,7 +31,7 @@ export const FAILED_ATTEMPTS_MAX = 20;
 /** Inputs of one of them, and of all of a session, that its end carries: a retry needs them when the session is gone. */
 export const FAILED_INPUT_BYTES_MAX = 16 * MIB;
 export const FAILED_INPUTS_BYTES_MAX = 64 * MIB;
-/** An open session without a stated limit ends after this long without anything (interface.md 2). */
+/** An open session without a stated limit ends after this long without anything. */
 export const IDLE_TIMEOUT_MS_DEFAULT = 600_000;
 /** A back-off is spread by up to this share of itself, so that retries do not come in step. */
 export const BACKOFF_JITTER = 0.5;
