@@ -19,6 +19,7 @@ import {
   nodeRandom,
   nodeTimers,
 } from './index.ts';
+import { DISK_RESERVE_BYTES, DISK_RESERVE_SMALL_BYTES } from './limits.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'antrail-platform-'));
 after(() => rmSync(folder, { recursive: true, force: true }));
@@ -73,6 +74,27 @@ test('what LMDB said is durable is there when it is opened again', async () => {
   const again = new LmdbStore(file);
   assert.equal(Buffer.from(again.get('k') ?? []).toString(), 'v');
   await again.close();
+});
+
+test('a nearly full disk takes small writes, and no large ones; an overfull one none', async () => {
+  let free = DISK_RESERVE_BYTES + 500_000;
+  const store = new LmdbStore(join(folder, 'full.lmdb'), () => free);
+  const put = (size: number) => store.transaction([{ put: `k${size}`, value: new Uint8Array(size) }]);
+  const refused = { code: 'E_QUOTA_EXCEEDED' };
+  // Both have room, but not together.
+  const [first, second] = await Promise.allSettled([put(300_000), put(300_001)]);
+  assert.equal(first?.status, 'fulfilled');
+  assert.equal((second as PromiseRejectedResult).reason.code, refused.code);
+  await put(300_001);
+  free = DISK_RESERVE_BYTES - 1;
+  await assert.rejects(put(300_002), refused);
+  await put(100);
+  free = DISK_RESERVE_SMALL_BYTES - 1;
+  await assert.rejects(put(101), refused);
+  free = Number.POSITIVE_INFINITY;
+  await put(101);
+  assert.equal(store.get('k300002'), undefined);
+  await store.close();
 });
 
 test('files are replaced whole, read in parts, and stay inside their folder', async () => {

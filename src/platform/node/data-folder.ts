@@ -2,6 +2,7 @@ import { mkdir, open, readdir, readFile, rename, rm, symlink } from 'node:fs/pro
 import { dirname, join, resolve, sep } from 'node:path';
 import { assert } from '../../base/index.ts';
 import type { DataFolder } from '../ports.ts';
+import { assertRoom } from './disk-room.ts';
 
 let temporaryCounter = 0;
 
@@ -15,6 +16,7 @@ export class NodeDataFolder implements DataFolder {
   async write(path: string, bytes: Uint8Array): Promise<void> {
     const target = this.#inside(path);
     await mkdir(dirname(target), { recursive: true, mode: 0o700 });
+    assertRoom(this.path, bytes.length);
     const temporary = `${target}.${process.pid}-${temporaryCounter++}.tmp`;
     try {
       const file = await open(temporary, 'wx', 0o600);

@@ -1,8 +1,10 @@
 // KeyValueStore over LMDB. Writes that come while one is under way share a transaction, and its flush.
 
+import { dirname } from 'node:path';
 import { open, type RootDatabase } from 'lmdb';
 import { assert } from '../../base/index.ts';
 import type { KeyValueChange, KeyValueRange, KeyValueStore } from '../ports.ts';
+import { assertRoom, type FreeBytes } from './disk-room.ts';
 import { checkLmdbFile } from './lmdb-file.ts';
 
 /** LMDB's own limit with 4 KiB pages. */
@@ -10,14 +12,20 @@ const KEY_BYTES_MAX = 1_978;
 
 export class LmdbStore implements KeyValueStore {
   readonly #database: RootDatabase<Buffer, Buffer>;
+  readonly #folder: string;
+  readonly #freeBytes: FreeBytes | undefined;
+  #bytesUnderWay = 0;
   #closing: Promise<void> | undefined;
 
   /**
    * @param file made when it is not there. One process only: the data folder's lock guards it.
+   * @param freeBytes default: as the system says.
    * @throws E_CHECKSUM when it is damaged, or is not there although others of its folder are.
    */
-  constructor(file: string) {
+  constructor(file: string, freeBytes?: FreeBytes) {
     checkLmdbFile(file);
+    this.#folder = dirname(file);
+    this.#freeBytes = freeBytes;
     this.#database = open<Buffer, Buffer>({
       path: file,
       noSubdir: true,
@@ -50,8 +58,13 @@ export class LmdbStore implements KeyValueStore {
     }
   }
 
+  /** @throws E_QUOTA_EXCEEDED when the disk is nearly full. */
   async transaction(changes: readonly KeyValueChange[]): Promise<void> {
     assert(this.#closing === undefined, 'a closed store is not written');
+    let bytes = 0;
+    for (const change of changes) if ('put' in change) bytes += change.value.length;
+    assertRoom(this.#folder, bytes, this.#bytesUnderWay, this.#freeBytes);
+    this.#bytesUnderWay += bytes;
     try {
       await this.#database.batch(() => {
         for (const change of changes) {
@@ -65,6 +78,8 @@ export class LmdbStore implements KeyValueStore {
       });
     } catch (error) {
       throw await writeError(error);
+    } finally {
+      this.#bytesUnderWay -= bytes;
     }
   }
 
