@@ -106,8 +106,15 @@ export class Door {
     this.#starts.accept(session, delayed ? request.delayMs : undefined);
     const outcome = this.#coordinator.waits.outcomeOf(session);
     // A sync answer waits for the end's record instead, which is written behind this one.
-    if (request.mode === 'async') await written;
+    if (request.mode !== 'async') written.catch(() => {});
+    else await written.catch((error) => this.#refused(session, error));
     return { session: session.id, outcome };
+  }
+
+  /** Whoever repeats it without a key would have it done twice; with one, they join it. */
+  #refused(session: Session, error: unknown): never {
+    if (session.spec.idempotency === undefined) this.#starts.giveUp(session, error);
+    throw error;
   }
 
   /** The session that the same key started before; refuses another body. */
@@ -115,7 +122,7 @@ export class Door {
     if (key === undefined) return undefined;
     const session = await this.#starts.find(key);
     if (session === undefined) return undefined;
-    await this.#coordinator.writes.written(session.id);
+    await this.#starts.kept(session);
     if (session.phase === 'ended' && session.outcome !== undefined) {
       assertKept(this.#coordinator, session.id);
       return { session: session.id, outcome: Promise.resolve(session.outcome) };

@@ -226,3 +226,31 @@ test('a wrong byte of a persisted object is found by who reads that part, also a
     }
   }
 });
+
+describe('a start that cannot be written', () => {
+  test('is taken back: whoever repeats it has it done once', async () => {
+    const disk = new Disk();
+    const bench = new Bench(disk, MANIFEST);
+    const host = bench.hostUp();
+    failOnce(disk);
+    await assert.rejects(bench.door.startSession(START), /disk full/);
+    const { session } = host.lastStart();
+    assert.ok(host.messages.some((message) => message.type === 'session-cancel' && message.session === session));
+  });
+
+  test('with a key is written by its repeat, and acknowledged only then', async () => {
+    const disk = new Disk();
+    const bench = new Bench(disk, MANIFEST);
+    const host = bench.hostUp();
+    const start = () => bench.door.startSession({ ...START, idempotencyKey: 'once' });
+    failOnce(disk);
+    await assert.rejects(start(), /disk full/);
+    await assert.rejects(start(), /disk full/);
+    disk.gate = undefined;
+    const { session } = await start();
+    assert.equal(host.starts().length, 1);
+    const next = new Bench(disk, MANIFEST);
+    await next.coordinator.restore();
+    assert.equal(next.hostUp().lastStart().session, session);
+  });
+});

@@ -116,7 +116,7 @@ export class OutsideObjects {
     try {
       const session = await this.#starts.find(key);
       if (session === undefined) return undefined;
-      await this.#coordinator.writes.written(session.id);
+      await this.#starts.kept(session);
       return { session: session.id, duplicate: true };
     } catch (error) {
       if (!(error instanceof PlatformError) || error.code !== 'E_IDEMPOTENCY_MISMATCH') throw error;

@@ -3,10 +3,10 @@
 // Owns: idempotency keys, admission, what is written of a start.
 // Does not own: who may start what (Door, OutsideObjects), the session from then on (Coordinator).
 
-import { type ErrorData, fromErrorData, type MonotonicMs, type PlatformError } from '../../base/index.ts';
+import { type ErrorData, fromErrorData, type MonotonicMs, type PlatformError, toErrorData } from '../../base/index.ts';
 import type { Payload } from '../../protocol/index.ts';
 import type { Coordinator } from './coordinator.ts';
-import { assertFunction, assertKept, openApp } from './door-checks.ts';
+import { assertFunction, assertKept, isLive, openApp } from './door-checks.ts';
 import { IDEMPOTENCY_WINDOW_MS } from './limits.ts';
 import type { RecordChange } from './record-store.ts';
 import type { Session, SessionSpec } from './session.ts';
@@ -23,6 +23,8 @@ export interface Key {
 
 export class SessionStarts {
   readonly #coordinator: Coordinator;
+  /** Begun, but their start could not be written; with the wall-clock time of a delayed one. */
+  readonly #unkept = new WeakMap<Session, number | undefined>();
 
   constructor(coordinator: Coordinator) {
     this.#coordinator = coordinator;
@@ -81,7 +83,24 @@ export class SessionStarts {
   /** Resolves when a second server would find it; at once for one that is not durable. */
   writeStart(session: Session, delayMs?: number): Promise<void> {
     if (!session.spec.durable) return Promise.resolve();
-    const dueAtMs = delayMs === undefined || delayMs <= 0 ? undefined : this.#coordinator.now().epochMs + delayMs;
+    return this.#write(
+      session,
+      delayMs === undefined || delayMs <= 0 ? undefined : this.#coordinator.now().epochMs + delayMs,
+    );
+  }
+
+  /** Resolves when what is written of it is durable; a start that could not be written is written again. */
+  async kept(session: Session): Promise<void> {
+    await this.#coordinator.writes.written(session.id);
+    if (this.#unkept.has(session) && isLive(session)) await this.#write(session, this.#unkept.get(session));
+  }
+
+  /** Its start was refused: what of it has begun is in vain. */
+  giveUp(session: Session, why: unknown): void {
+    if (isLive(session)) this.#coordinator.handle({ type: 'cancel', session: session.id, error: toErrorData(why) });
+  }
+
+  async #write(session: Session, dueAtMs: number | undefined): Promise<void> {
     const changes: RecordChange[] = [sessionChange(session, dueAtMs)];
     for (const [n, event] of (session.outside ?? []).entries()) changes.push(outsideChange(session.id, n, event));
     const { idempotency } = session.spec;
@@ -89,7 +108,13 @@ export class SessionStarts {
       const header = { session: session.id, digest: idempotency.digest, atMs: session.startedAtMs };
       changes.push({ put: keys.idempotency(idempotency.scope), header });
     }
-    return this.#coordinator.writes.write(session, changes);
+    try {
+      await this.#coordinator.writes.write(session, changes);
+      this.#unkept.delete(session);
+    } catch (error) {
+      this.#unkept.set(session, dueAtMs);
+      throw error;
+    }
   }
 
   /**
@@ -134,7 +159,12 @@ export class SessionStarts {
   async startKept(session: Session): Promise<{ session: string }> {
     const written = this.writeStart(session);
     this.accept(session);
-    await written;
+    try {
+      await written;
+    } catch (error) {
+      this.giveUp(session, error);
+      throw error;
+    }
     return { session: session.id };
   }
 
