@@ -1,6 +1,7 @@
 // Goal: the real adapters keep what the ports promise. Method: real folders, sockets and processes.
 
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readlinkSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -212,6 +213,26 @@ test('a process is told by its lines and its exit, one that cannot start by its 
     });
   });
   assert.match(failed.error ?? '', /ENOENT/);
+});
+
+test('a process that cannot be started for want of file descriptors, or of its folder, is an exit with the reason', async () => {
+  const door = new URL('./index.js', import.meta.url).href;
+  const script = `
+    import { openSync } from 'node:fs';
+    import { nodeProcessHost } from ${JSON.stringify(door)};
+    const start = (cwd) => new Promise((onExit) => nodeProcessHost.spawn(
+      { file: process.execPath, args: ['-e', ''], cwd, env: {}, onLine() {}, onExit }));
+    const first = await start('/nowhere/at/all');
+    try { for (;;) openSync('/dev/null'); } catch {}
+    const second = await start('/');
+    process.stdout.write(JSON.stringify([first.error, second.error]));
+    process.exit(0);`;
+  const command = 'ulimit -n 64; exec "$@"';
+  const args = ['-c', command, 'sh', process.execPath, '--input-type=module', '-e', script];
+  const { stdout, stderr } = spawnSync('/bin/sh', args, { encoding: 'utf8' });
+  const [first, second] = JSON.parse(stdout || '[]') as string[];
+  assert.match(first ?? stderr, /folder \/nowhere\/at\/all is missing/);
+  assert.match(second ?? stderr, /EMFILE/);
 });
 
 test('timers never fire early and can be cancelled; digests tell lists of parts apart', async () => {

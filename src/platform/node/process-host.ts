@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { setPriority } from 'node:os';
 import type { Readable } from 'node:stream';
 import { StringDecoder } from 'node:string_decoder';
@@ -28,10 +29,16 @@ export const nodeProcessHost: ProcessHost = {
       told = true;
       options.onExit(exit);
     };
-    readLines(child.stdout, (line) => options.onLine('stdout', line));
-    readLines(child.stderr, (line) => options.onLine('stderr', line));
+    // Without file descriptors for them there are none, whatever the types say.
+    const { stdout, stderr } = child as { stdout?: Readable | null; stderr?: Readable | null };
+    if (stdout) readLines(stdout, (line) => options.onLine('stdout', line));
+    if (stderr) readLines(stderr, (line) => options.onLine('stderr', line));
     child.on('error', (error) => {
-      if (child.pid === undefined) tell({ exitCode: null, signal: null, error: error.message });
+      if (child.pid !== undefined) return;
+      // The system says of a missing folder that the program is missing.
+      const noFolder = options.cwd !== undefined && !existsSync(options.cwd);
+      const message = noFolder ? `its folder ${options.cwd} is missing` : error.message;
+      tell({ exitCode: null, signal: null, error: message });
     });
     // `close` comes after the pipes ended; a grandchild that keeps them open must not hide the exit for ever.
     child.on('close', (exitCode, signal) => tell({ exitCode, signal }));
