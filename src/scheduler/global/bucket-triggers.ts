@@ -20,6 +20,7 @@ import {
   restoreTrigger,
   scopeOf,
   type TriggerMachine,
+  type TriggerObject,
 } from '../../trigger/index.ts';
 import { HELD_BYTES_MAX } from './limits.ts';
 import type { StoredObject } from './session.ts';
@@ -295,14 +296,12 @@ export class BucketTriggers {
     const state = this.#appOf(placement.app);
     const one = this.#stateFor(state, placement, now);
     this.#seq = Math.max(this.#seq, held.seq);
-    const { name, group, session } = held.object.header;
-    // What the snapshot holds was taken then, also if the machine has forgotten its session since.
-    const firings = one.fromSnapshot?.has(held.key)
-      ? []
-      : one.machine.onObject({ key: held.key, name, group, session }, now);
     one.held.set(held.key, held);
     one.durable = true;
     state.heldBytes += held.object.bytes.length;
+    // Before anything fires it must be known what of its snapshot was lost.
+    if (one.fromSnapshot !== undefined && !(one.machine instanceof CustomMachine)) return;
+    const firings = one.machine.onObject(triggerObjectOf(held), now);
     // A class is asked when everything is back.
     if (!(one.machine instanceof CustomMachine)) this.#apply(state, one, firings, now, effects);
   }
@@ -323,7 +322,14 @@ export class BucketTriggers {
     for (const state of this.#apps.values()) {
       for (const one of state.states) {
         one.machine.keepOnly((key) => one.held.has(key));
+        const { fromSnapshot } = one;
         one.fromSnapshot = undefined;
+        if (fromSnapshot !== undefined && !(one.machine instanceof CustomMachine)) {
+          // What the snapshot holds was taken then, also if the machine has forgotten its session since.
+          const late = [...one.held.values()].filter(({ key }) => !fromSnapshot.has(key));
+          const firings = late.flatMap((held) => one.machine.onObject(triggerObjectOf(held), now));
+          this.#apply(state, one, firings, now, effects);
+        }
         if (one.machine instanceof CustomMachine) this.#apply(state, one, [], now, effects);
       }
     }
@@ -507,4 +513,9 @@ function listens(placement: Placement, bucket: string, version: string): boolean
 
 function sameSpec(a: TriggerSpec, b: TriggerSpec): boolean {
   return JSON.stringify(a) === JSON.stringify(b);
+}
+
+function triggerObjectOf({ key, object }: HeldObject): TriggerObject {
+  const { name, group, session } = object.header;
+  return { key, name, group, session };
 }
