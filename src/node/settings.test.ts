@@ -15,17 +15,17 @@ async function withConfig(t: TestContext, config: unknown) {
   return resolveSettings({ dataDir: folder, host: '127.0.0.1', port: 0, configFile });
 }
 
-test('the heaviest app stands back for nobody, the others by their weight', async (t) => {
+test('the heaviest app stands back for the server only, the others by their weight', async (t) => {
   const settings = await withConfig(t, { weights: { heavy: 4, light: 0.5 } });
   assert.deepEqual(
     ['heavy', 'light', 'other', 'constructor'].map((app) => weightOf(settings, app)),
     [4, 0.5, 1, 1],
   );
-  assert.equal(nicenessOf(settings, 'heavy'), 0);
+  assert.equal(nicenessOf(settings, 'heavy'), 3);
   // A step of niceness is a factor of 1.25 between the shares of a contended core.
-  assert.equal(nicenessOf(settings, 'other'), 6);
-  assert.equal(nicenessOf(settings, 'light'), 9);
-  assert.equal(nicenessOf(await withConfig(t, {}), 'any'), 0);
+  assert.equal(nicenessOf(settings, 'other'), 9);
+  assert.equal(nicenessOf(settings, 'light'), 12);
+  assert.equal(nicenessOf(await withConfig(t, {}), 'any'), 3);
 });
 
 test('a weight that is none is refused with what it may be', async (t) => {

@@ -56,6 +56,8 @@ const WEIGHT_MIN = 0.1;
 const WEIGHT_MAX = 10;
 const NICE_STEP = 1.25;
 const NICENESS_MAX = 19;
+/** User code never keeps the server from answering, refusing and looking after it. */
+const NICENESS_MIN = 3;
 
 /** The app's share of what apps compete for. */
 export function weightOf({ weights }: Settings, app: string): number {
@@ -64,12 +66,12 @@ export function weightOf({ weights }: Settings, app: string): number {
 
 /**
  * What makes processors be shared by weight: each step of niceness is worth a fifth less of a contended core (Linux, and near
- * enough elsewhere). The heaviest app is not nice at all, so that apps lose nothing to programs that have no weight.
+ * enough elsewhere). Even the heaviest app goes behind the server.
  */
 export function nicenessOf(settings: Settings, app: string): number {
   const heaviest = Math.max(WEIGHT_DEFAULT, ...Object.values(settings.weights));
   const steps = Math.log(heaviest / weightOf(settings, app)) / Math.log(NICE_STEP);
-  return Math.min(NICENESS_MAX, Math.round(steps));
+  return Math.min(NICENESS_MAX, NICENESS_MIN + Math.round(steps));
 }
 
 interface Rule {

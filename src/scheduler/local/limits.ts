@@ -64,3 +64,7 @@ assert(START_BACKOFF_MIN_MS < START_BACKOFF_MAX_MS, 'a back-off grows');
 assert(ROOM_RETRY_MS < ROTATE_AFTER_MS, 'it is looked for room before somebody has to go');
 assert(ENDED_SESSIONS_MAX <= ENDED_INVOCATIONS_MAX, 'each kept session has at least one invocation');
 assert(FAILED_INPUT_BYTES_MAX <= FAILED_INPUTS_BYTES_MAX, 'the inputs of one failure fit into a session’s end');
+/** A pool keeps a spare instance only if attempts take this long: else one is free sooner than it would be started. */
+export const SPARE_BODY_MS = 50;
+/** Weight of the newest attempt in the estimate of that time. */
+export const SPARE_BODY_WEIGHT = 0.1;

@@ -226,3 +226,32 @@ test('every pool with work gets its turn, however few instances there may be', (
     { numRuns: 40 },
   );
 });
+
+test('a pool whose attempts are long keeps one instance free while the others are busy, and one of short ones does not', () => {
+  const startsWhileBusy = (bodyMs: number, instancesMax: number) => {
+    const scheduler = new LocalScheduler({ instancesMax, pools: ['p'] }, new Prng(1));
+    let now = 0;
+    const started: SchedulerEffect[] = [];
+    const apply = (event: SchedulerEvent) => {
+      const effects = scheduler.handle(event, now);
+      started.push(...effects.filter(({ type }) => type === 'start-instance'));
+      scheduler.checkInvariants();
+    };
+    started.push(...scheduler.prewarm('p', 'first', now));
+    const [first] = [...scheduler.instances()];
+    assert.ok(first !== undefined);
+    apply({ type: 'instance-ready', slot: first.slot });
+    for (let n = 0; n < 30; n++) {
+      const one = invocation(n, true);
+      apply({ type: 'waiting', invocation: one });
+      one.place = 'running';
+      apply({ type: 'claimed', invocation: one, slot: first.slot });
+      now += bodyMs;
+      apply({ type: 'attempt-over', slot: first.slot });
+    }
+    return started.length - 1;
+  };
+  assert.equal(startsWhileBusy(100, 4), 1);
+  assert.equal(startsWhileBusy(5, 4), 0);
+  assert.equal(startsWhileBusy(100, 2), 0, 'the last place is for pools that have none');
+});

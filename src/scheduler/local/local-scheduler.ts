@@ -7,6 +7,8 @@
 // LS2. Nothing is bound to an instance before it is claimed: whatever is free first takes the oldest.
 // LS3. Instances never exceed the limit; each start and each retirement says why.
 // LS4. An instance that dies while it starts is started again after a back-off, and never blocks what others can run.
+// LS6. A pool whose attempts are long keeps one instance free while all others are busy, as far as the limit allows: an
+//      attempt that is tried again, because its instance died or never ends it, shall not wait for a start.
 // LS5. At the limit a pool gives up instances for one that has work and none, or far fewer: idle ones at once, busy ones
 //      when their attempts have ended. So every pool with work gets its turn, however many pools there are.
 
@@ -18,6 +20,8 @@ import {
   RESERVE_INSTANCES,
   ROOM_RETRY_MS,
   ROTATE_AFTER_MS,
+  SPARE_BODY_MS,
+  SPARE_BODY_WEIGHT,
   START_AFTER_MS,
   START_BACKOFF_MAX_MS,
   START_BACKOFF_MIN_MS,
@@ -43,6 +47,8 @@ export interface Instance {
   /** Attempts that run on it, overtaken ones that have not returned yet included. */
   running: number;
   useCount: number;
+  /** Since when it has run something, ms. */
+  busySinceMs: number;
   idleSinceMs: number;
 }
 
@@ -80,6 +86,8 @@ interface Pool {
   readonly instances: Set<Instance>;
   /** Since when something waits without an instance to take it; -1 = nothing does. */
   waitsSinceMs: number;
+  /** Estimated time that an instance is busy with one attempt, ms. */
+  bodyMs: number;
   startFailures: number;
   startNotBeforeMs: number;
   /** It looked for room in vain: not again before. */
@@ -116,6 +124,7 @@ export class LocalScheduler {
         offered: new Set(),
         instances: new Set(),
         waitsSinceMs: -1,
+        bodyMs: 0,
         startFailures: 0,
         startNotBeforeMs: 0,
         roomNotBeforeMs: 0,
@@ -145,9 +154,10 @@ export class LocalScheduler {
       case 'claimed': {
         const instance = this.#bySlot[event.slot];
         if (instance !== undefined) {
-          instance.running++;
+          if (instance.running++ === 0) instance.busySinceMs = nowMs;
           instance.useCount++;
           if (instance.state === 'idle') instance.state = 'busy';
+          this.#spare(this.#pool(instance.pool));
         }
         if (event.invocation === undefined) break;
         const pool = this.#pool(event.invocation.row.pool);
@@ -159,6 +169,8 @@ export class LocalScheduler {
         if (instance !== undefined && --instance.running === 0) {
           if (instance.state === 'busy') instance.state = 'idle';
           instance.idleSinceMs = nowMs;
+          const pool = this.#pool(instance.pool);
+          pool.bodyMs += SPARE_BODY_WEIGHT * (nowMs - instance.busySinceMs - pool.bodyMs);
         }
         break;
       }
@@ -296,6 +308,19 @@ export class LocalScheduler {
     return true;
   }
 
+  /** (LS6) */
+  #spare(pool: Pool): void {
+    if (pool.bodyMs < SPARE_BODY_MS || this.#instanceCount + 1 >= this.#options.instancesMax) return;
+    if (this.#nowMs < pool.startNotBeforeMs) return;
+    let busy = 0;
+    for (const instance of pool.instances) {
+      if (instance.state === 'idle' || instance.state === 'starting') return;
+      if (instance.state === 'busy') busy++;
+    }
+    if (busy > 0)
+      this.#startInstance(pool, `spare: all ${busy} are busy, and for ${Math.round(pool.bodyMs)} ms each time`);
+  }
+
   /** Something waits: if no instance is idle, time runs until another one is started. */
   #wait(pool: Pool): void {
     if (idle(pool)) {
@@ -398,6 +423,7 @@ export class LocalScheduler {
       state: 'starting',
       running: 0,
       useCount: 0,
+      busySinceMs: this.#nowMs,
       idleSinceMs: this.#nowMs,
     };
     this.#bySlot[slot] = instance;
