@@ -82,14 +82,14 @@ export function objectsOf(
   const senders = new Set<string>();
   const closers = new Set<string>();
   const objects: Objects = { possible: new Map(), certain: new Set(), joins: [], closes: 0, isVague: false };
+  const counted = countedOf(executions);
   for (const attempts of grouped(executions, ({ invocation }) => invocation).values()) {
     for (const one of attempts) {
-      const isLast = one === attempts.at(-1);
       for (const sent of one.sends) {
         if (sent.bucket !== bucket) continue;
         objects.possible.set(sent.key, sent);
         senders.add(one.invocation);
-        if (sent.told && isLast && countsWhole(one)) objects.certain.add(sent.key);
+        if (sent.told && counted.has(one)) objects.certain.add(sent.key);
       }
       for (const note of one.notes) {
         if (note.bucket !== bucket) continue;
@@ -98,7 +98,7 @@ export function objectsOf(
           closers.add(one.invocation);
         }
         if (note.join !== undefined) objects.joins.push(note.join);
-        if (!isLast || !countsWhole(one)) objects.isVague = true;
+        if (!counted.has(one)) objects.isVague = true;
       }
     }
   }
@@ -121,6 +121,31 @@ export function objectsOf(
   // What others send into a bucket that somebody closes counts only if it was faster.
   if (closers.size > 0 && new Set([...closers, ...senders]).size > 1) objects.certain.clear();
   return objects;
+}
+
+/**
+ * Attempts whose sends surely count. Not one of a firing whose object may have been dropped: an instance that has not read
+ * yet that its sender was overtaken runs the successors that it had kept, and nothing of them counts.
+ */
+function countedOf(executions: readonly Execution[]): Set<Execution> {
+  const senders = new Map<string, Execution[]>();
+  for (const one of executions) {
+    for (const { key } of one.sends) senders.set(key, [...(senders.get(key) ?? []), one]);
+  }
+  const last = new Map(executions.map((one) => [one.invocation, one]));
+  const known = new Map<Execution, boolean>();
+  const counts = (one: Execution): boolean => {
+    const before = known.get(one);
+    if (before !== undefined) return before;
+    known.set(one, false);
+    const does =
+      last.get(one.invocation) === one &&
+      countsWhole(one) &&
+      one.inputs.every(({ key }) => senders.get(key)?.some(counts) ?? true);
+    known.set(one, does);
+    return does;
+  };
+  return new Set(executions.filter(counts));
 }
 
 /** Nothing overtook it, and it did not die: it was not late, and it was not the last that a `rerun` rule allows. */
