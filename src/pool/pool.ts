@@ -167,6 +167,8 @@ export class Pool {
     if (instance.state === 'busy') this.#fellAtMs[this.#busy.size - 1] = nowMs;
     this.#take(instance, nowMs);
     this.#startForWaiting(nowMs);
+    // Its level is unused from now on, and those that are left may be more than are wanted.
+    if (this.waiting === 0) this.#lookSoon(nowMs);
     return this.#effects;
   }
 
@@ -225,6 +227,7 @@ export class Pool {
     const { count, why, againInMs } = this.options.start({
       waiting,
       oldestWaitMs: nowMs - (this.#waitingSinceMs[this.#served] as number),
+      waitedFor: (ms) => this.#waitedFor(ms, nowMs),
       busyForMs: Array.from(this.#busy, (one) => nowMs - one.sinceMs),
       idle: this.#idle.length,
       startingForMs: Array.from(this.#starting, (one) => nowMs - one.startedAtMs),
@@ -233,6 +236,15 @@ export class Pool {
     });
     for (let i = 0; i < count; i++) this.#start(why, true, nowMs);
     if (againInMs !== undefined) this.#lookBy(nowMs + againInMs, nowMs);
+  }
+
+  #waitedFor(ms: number, nowMs: number): number {
+    let count = 0;
+    for (let at = this.#served; at < this.#waitingSinceMs.length; at++) {
+      if (nowMs - (this.#waitingSinceMs[at] as number) < ms) break;
+      count++;
+    }
+    return count;
   }
 
   /** Nothing waits: as many stay, or are started ahead, as the policy wants. */

@@ -3,13 +3,26 @@ import { test } from 'node:test';
 import { Estimate, START_POLICIES, type StartView } from './index.ts';
 
 function view(
-  given: Partial<Omit<StartView, 'body' | 'start'>> & { bodyMs?: readonly number[]; startMs?: readonly number[] },
+  given: Partial<Omit<StartView, 'body' | 'start' | 'waitedFor'>> & {
+    bodyMs?: readonly number[];
+    startMs?: readonly number[];
+  },
 ): StartView {
   const body = new Estimate();
   const start = new Estimate();
   for (const ms of given.bodyMs ?? []) body.add(ms);
   for (const ms of given.startMs ?? []) start.add(ms);
-  return { waiting: 0, oldestWaitMs: 0, busyForMs: [], idle: 0, startingForMs: [], ...given, body, start };
+  return {
+    waiting: 0,
+    oldestWaitMs: 0,
+    busyForMs: [],
+    idle: 0,
+    startingForMs: [],
+    ...given,
+    waitedFor: (ms) => ((given.oldestWaitMs ?? 0) >= ms ? 1 : 0),
+    body,
+    start,
+  };
 }
 
 const ARTICLE = { waiting: 18, busyForMs: [0, 0], bodyMs: [100, 100, 100], startMs: [1_700, 1_700] };

@@ -12,6 +12,8 @@ export interface StartView {
   readonly waiting: number;
   /** How long the oldest of them has waited, ms. */
   readonly oldestWaitMs: number;
+  /** How many of them have waited that long. */
+  readonly waitedFor: (ms: number) => number;
   /** How long each busy instance has been at its invocation, ms. */
   readonly busyForMs: readonly number[];
   readonly idle: number;
@@ -49,7 +51,7 @@ export function always({ waiting, idle, startingForMs }: StartView): StartDecisi
  * and starts with their deviation. Wait: at most two cautious starts, since what has waited as long as one is given one.
  */
 export function drainAware(view: StartView): StartDecision {
-  const { waiting, oldestWaitMs, busyForMs, idle, startingForMs, body, start } = view;
+  const { waiting, oldestWaitMs, waitedFor, busyForMs, idle, startingForMs, body, start } = view;
   if (waiting <= idle) return NONE;
   const startMs = start.cautious(START_MS_UNKNOWN);
   const bodyMs = body.cautious(Number.POSITIVE_INFINITY);
@@ -58,7 +60,8 @@ export function drainAware(view: StartView): StartDecision {
   for (const forMs of busyForMs) served += servedBy(startMs - leftMs(forMs, bodyMs), bodyMs);
   // Whatever starts already is ready before a new one would be.
   for (const forMs of startingForMs) served += servedBy(Math.min(forMs, startMs), bodyMs);
-  const late = oldestWaitMs >= startMs && startingForMs.length === 0 ? 1 : 0;
+  // Whatever was thought of the others: each that has waited as long as a start is given one.
+  const late = waitedFor(startMs) - startingForMs.length;
   const count = Math.max(waiting - served, late, 0);
   if (count === 0) {
     return {
@@ -69,7 +72,7 @@ export function drainAware(view: StartView): StartDecision {
   }
   const why =
     late > 0 && waiting <= served
-      ? `the oldest has waited ${ms(oldestWaitMs)}, as long as a start takes`
+      ? `${late} have waited up to ${ms(oldestWaitMs)}, as long as a start takes`
       : `${waiting} wait, of which ${served} are served within the ${ms(startMs)} of a start (bodies take ${ms(bodyMs)})`;
   return { count, why, againInMs: startMs };
 }
