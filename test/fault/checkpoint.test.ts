@@ -118,7 +118,7 @@ test('an open session and what was put into it survive a kill of its host', asyn
 test('a call that waits while its host is killed is executed again, and one beside it that had ended is not', async () => {
   const [ended, waiting] = [
     server.call('point/work', { id: 'x', ms: 0 }),
-    server.call('point/work', { id: 'y', ms: 400 }),
+    server.call('point/work', { id: 'y', ms: 3_000 }),
   ];
   const { session } = await ended;
   const pid = await server.host('point');
