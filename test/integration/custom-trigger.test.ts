@@ -46,7 +46,7 @@ class Faulty {
     if (what === 'throw') throw new RangeError('cannot count this');
     if (what === 'spin') for (;;);
     if (what === 'exit') process.exit(3);
-    if (what === 'memory') { const all = []; for (;;) all.push(new Array(1e4).fill(Math.random())); }
+    if (what === 'memory') { let last; for (;;) last = { last }; }
     if (what === 'promise') return Promise.reject(new Error('later'));
     if (what === 'twice') return { fire: [{ objects: [object.id] }, { objects: [object.id] }] };
     if (what === 'nowhere') return { fire: [{ run: 'nobody' }] };
