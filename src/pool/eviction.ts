@@ -9,15 +9,13 @@ export interface EvictionView {
   readonly instances: number;
   /** Value of the latest eviction when this one was last used: what is old goes before what is new. */
   readonly clock: number;
-  readonly idleSinceMs: number;
 }
 
 /** The instance with the lowest value goes. */
 export type EvictionOrder = (view: EvictionView) => number;
-export type EvictionOrderName = 'oldest' | 'greedy-dual' | 'cidre-like';
+export type EvictionOrderName = 'greedy-dual' | 'cidre-like';
 
 export const EVICTION_ORDERS: Readonly<Record<EvictionOrderName, EvictionOrder>> = {
-  oldest: ({ idleSinceMs }) => idleSinceMs,
   /** FaasCache (ASPLOS 2021): frequency times cost over size, on a clock. */
   'greedy-dual': ({ clock, uses, startMs, memoryMb }) => clock + (uses * startMs) / memoryMb,
   /** After CIDRE (ASPLOS 2025): the uses are shared among the function's instances. */

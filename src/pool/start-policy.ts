@@ -32,7 +32,7 @@ export interface StartDecision {
 }
 
 export type StartPolicy = (view: StartView) => StartDecision;
-export type StartPolicyName = 'bound' | 'always' | 'drain-aware' | 'cidre-like';
+export type StartPolicyName = 'always' | 'drain-aware' | 'cidre-like';
 
 const NONE: StartDecision = { count: 0, why: 'nothing waits that an idle instance could not take' };
 
@@ -96,14 +96,7 @@ export function cidreLike({ waiting, busyForMs, idle, startingForMs, body, start
   return { count, why: `${count} would wait longer for a warm instance than the ${ms(startMs)} of a start` };
 }
 
-/**
- * The floor to compare with: one start for each invocation that finds no idle instance, and it waits for that one. Whoever
- * drives the pool must bind (see Pool); here only the count is the same as `always`.
- */
-export const bound = always;
-
 export const START_POLICIES: Readonly<Record<StartPolicyName, StartPolicy>> = {
-  bound,
   always,
   'drain-aware': drainAware,
   'cidre-like': cidreLike,

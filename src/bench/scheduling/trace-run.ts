@@ -103,7 +103,6 @@ export function runTrace(trace: Trace, policy: TracePolicy, seed: number): Trace
             memoryMb: size,
             instances: pool.size,
             clock: clockOf.get(instance) ?? 0,
-            idleSinceMs: instance.sinceMs,
           });
           if (worst === undefined || value < worst.value) worst = { which, instance, value };
         }
